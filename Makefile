@@ -1,0 +1,45 @@
+# Every target does its own set-up (scripts/setup.sh: a .venv with pinned packages; Java is looked for) and is quick the second time.
+# PYTHON=… picks the interpreter, ARGS=… is passed on, as in: make unit ARGS="-k explain"
+
+RUN := scripts/run.sh
+JOBS ?= 2
+export PYTHON
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test lint typecheck unit format bench setup java clean
+.NOTPARALLEL:
+
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+demo: ## plan several overlapping stream joins at once, and show what sharing saves
+	@$(RUN) clash demo $(ARGS)
+
+test: lint typecheck unit ## all checks: lint, types, tests
+
+lint: ## ruff: rules and format, changing nothing
+	@$(RUN) ruff check .
+	@$(RUN) ruff format --check .
+
+typecheck: ## mypy, strict
+	@$(RUN) mypy
+
+unit: ## pytest alone
+	@$(RUN) pytest -n $(JOBS) $(ARGS)
+
+format: ## ruff: mend what can be mended, and format
+	@$(RUN) ruff check --fix .
+	@$(RUN) ruff format .
+
+bench: ## the planner's benchmark, into bench/results
+	@$(RUN) clash bench ilp $(ARGS)
+
+setup: ## the set-up alone
+	@scripts/setup.sh
+
+java: ## which Java is used (installed if it is missing and the machine allows it)
+	@scripts/java.sh ensure
+
+clean: ## remove .venv, caches and build leftovers
+	rm -rf .venv build dist src/*.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,1 @@
+"""The command `clash`: one file per command, each importing what it needs only when it runs."""

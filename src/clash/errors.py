@@ -1,0 +1,30 @@
+"""What a user sees when the input is wrong: what, detail and hint, never a stack trace."""
+
+from __future__ import annotations
+
+
+class ClashError(Exception):
+    """A mistake that the user can mend.
+
+    `what` is one lower-case line, `detail` the offending piece and its place, `hint` what to write instead.
+    """
+
+    def __init__(self, what: str, detail: str = "", hint: str = "") -> None:
+        super().__init__(what, detail, hint)
+        self.what, self.detail, self.hint = what, detail, hint
+
+    def __str__(self) -> str:
+        lines = [self.what]
+        if self.detail:
+            lines.append(f"  detail: {self.detail}")
+        if self.hint:
+            lines.append(f"  hint: {self.hint}")
+        return "\n".join(lines)
+
+
+class QueryError(ClashError):
+    """A query that cannot be understood, or that asks for something that is not supported."""
+
+
+class OptionError(ClashError):
+    """An argument outside its range."""

@@ -1,0 +1,59 @@
+"""Durations as users write them ("5 seconds"), kept as whole microseconds."""
+
+from __future__ import annotations
+
+import re
+
+from clash.errors import OptionError
+
+_UNITS = {
+    "microsecond": 1,
+    "millisecond": 1_000,
+    "second": 1_000_000,
+    "minute": 60_000_000,
+    "hour": 3_600_000_000,
+    "day": 86_400_000_000,
+    "week": 604_800_000_000,
+}
+_SHORT = {"us": "microsecond", "ms": "millisecond", "s": "second", "sec": "second", "min": "minute", "m": "minute",
+          "h": "hour", "d": "day", "w": "week"}  # fmt: skip
+_PART = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([a-z]+)\s*,?", re.IGNORECASE | re.ASCII)
+LONGEST = 10_000 * 365 * _UNITS["day"]  # longer than any event time that a timestamp can hold
+
+
+def unit_micros(unit: str) -> int | None:
+    unit = unit.lower()
+    unit = _SHORT.get(unit, unit)
+    return _UNITS.get(unit) or _UNITS.get(unit.removesuffix("s"))
+
+
+def parse_duration(text: str, where: str) -> int:
+    """Microseconds of e.g. `1 minute 30 seconds`; `where` names the argument in the error."""
+    hint = 'write a duration such as "5 seconds" or "1 hour 30 minutes"'
+    if not isinstance(text, str):
+        raise OptionError(f"{where} is not a duration", repr(text), hint)
+    at, total = 0, 0.0
+    while match := _PART.match(text, at):
+        micros = unit_micros(match[2])
+        if micros is None:
+            raise OptionError(f"{where} has an unknown unit of time", f"{match[2]!r} in {text!r}", hint)
+        total += float(match[1]) * micros
+        at = match.end()
+    if at == 0 or text[at:].strip():
+        raise OptionError(f"{where} is not a duration", repr(text), hint)
+    if total > LONGEST:
+        raise OptionError(f"{where} is too long", repr(text), "leave it out for an unbounded window")
+    return round(total)
+
+
+def show_duration(micros: int | None) -> str:
+    """The shortest exact spelling."""
+    if micros is None:
+        return "unbounded"
+    if micros == 0:
+        return "0 seconds"
+    for unit, size in reversed(_UNITS.items()):
+        if micros % size == 0:
+            count = micros // size
+            return f"{count} {unit}{'' if count == 1 else 's'}"
+    raise AssertionError("a microsecond divides every duration")

@@ -1,0 +1,79 @@
+"""Scalar expressions as plain frozen data, with Spark's semantics.
+
+The SQL front end writes them, sharing compares them, the topology carries them as JSON, the workers compile them.
+Two predicates are the same only if their expressions are equal, so the front end brings them into one normal form.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from clash.model.relation import Relation
+
+
+@dataclass(frozen=True, slots=True)
+class Col:
+    relation: Relation
+    column: str
+    type: str
+
+    def __str__(self) -> str:
+        return f"{self.relation}.{self.column}"
+
+
+@dataclass(frozen=True, slots=True)
+class Lit:
+    """`value` is what JSON can hold: dates and timestamps as ISO text, decimals as text, intervals as microseconds."""
+
+    value: int | float | str | bool | None
+    type: str
+
+    def __str__(self) -> str:
+        return "NULL" if self.value is None else repr(self.value)
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """`op` is one of the listed operators and functions (see `clash.sql.functions`); for "cast" `type` is the target."""
+
+    op: str
+    args: tuple[Expr, ...]
+    type: str
+
+    def __str__(self) -> str:
+        return f"{self.op}({', '.join(map(str, self.args))})"
+
+
+Expr = Col | Lit | Call
+
+
+def columns(expr: Expr) -> Iterator[Col]:
+    """Every column of the expression, in order, repeats included."""
+    if isinstance(expr, Col):
+        yield expr
+    elif isinstance(expr, Call):
+        for arg in expr.args:
+            yield from columns(arg)
+
+
+def relations(expr: Expr) -> frozenset[Relation]:
+    return frozenset(column.relation for column in columns(expr))
+
+
+def to_json(expr: Expr) -> list[Any]:
+    if isinstance(expr, Col):
+        return ["col", expr.relation.stream, expr.relation.number, expr.column, expr.type]
+    if isinstance(expr, Lit):
+        return ["lit", expr.value, expr.type]
+    return ["call", expr.op, [to_json(arg) for arg in expr.args], expr.type]
+
+
+def from_json(data: list[Any]) -> Expr:
+    kind = data[0]
+    if kind == "col":
+        return Col(Relation(data[1], data[2]), data[3], data[4])
+    if kind == "lit":
+        return Lit(data[1], data[2])
+    return Call(data[1], tuple(from_json(arg) for arg in data[2]), data[3])

@@ -1,0 +1,112 @@
+"""What the planner knows of the data: rates, selectivities and known join sizes.
+
+`rates` are tuples in the window. A selectivity belongs to an equality (`"R.a = S.a"`) or to a filter or residual by
+its text in normal form. `sizes` are known sizes of sub-joins, by the streams they join.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from clash.errors import OptionError
+
+_SIDE = re.compile(r"[A-Za-z_]\w*\.[A-Za-z_]\w*")
+
+
+@dataclass(frozen=True)
+class Statistics:
+    """Every number is checked here, so that planning never meets a negative rate or a NaN."""
+
+    rates: Mapping[str, float] = field(default_factory=dict)
+    selectivities: Mapping[str, float] = field(default_factory=dict)
+    default_rate: float = 1000.0
+    default_selectivity: float = 0.001
+    sizes: Mapping[tuple[str, ...], float] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for what, value in (("default_rate", self.default_rate), ("default_selectivity", self.default_selectivity)):
+            _number(what, what, value)
+        for stream, rate in self.rates.items():
+            _number("rate", stream, rate)
+        for predicate, selectivity in self.selectivities.items():
+            _number("selectivity", predicate, selectivity)
+        if self.default_selectivity > 1 or any(s > 1 for s in self.selectivities.values()):
+            worst = max({"default_selectivity": self.default_selectivity, **self.selectivities}.items(), key=lambda item: item[1])
+            raise OptionError("a selectivity is above 1", f"{worst[0]}: {worst[1]}", "write the share of pairs that match, 0 to 1")
+        sizes = {}
+        for streams, size in self.sizes.items():
+            names = tuple(sorted([streams] if isinstance(streams, str) else streams))
+            if len(names) < 2:
+                raise OptionError(
+                    "a known size needs two or more streams", f"{streams!r}", 'write sizes={("S", "T"): 150}; one stream has a rate'
+                )
+            sizes[names] = _number("size", " ⋈ ".join(names), size)
+        object.__setattr__(self, "sizes", sizes)
+        object.__setattr__(self, "_pairs", {_pair(text): value for text, value in self.selectivities.items()})
+
+    def rate(self, stream: str) -> float:
+        return float(self.rates.get(stream, self.default_rate))
+
+    def equality(self, left: str, right: str) -> float:
+        """The selectivity of `left = right`, both written `stream.column`."""
+        pairs: dict[str, float] = self._pairs  # type: ignore[attr-defined]
+        return float(pairs.get(" = ".join(sorted((left, right))), self.default_selectivity))
+
+    def predicate(self, text: str) -> float | None:
+        """The selectivity given for a filter or residual, by its text."""
+        return self.selectivities.get(text)
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "rates": dict(self.rates),
+            "selectivities": dict(self.selectivities),
+            "default_rate": self.default_rate,
+            "default_selectivity": self.default_selectivity,
+            "sizes": [[list(streams), size] for streams, size in self.sizes.items()],
+        }
+
+    @staticmethod
+    def from_json(data: Mapping[str, Any]) -> Statistics:
+        known = {"rates", "selectivities", "default_rate", "default_selectivity", "sizes"}
+        if not isinstance(data, Mapping) or set(data) - known:
+            odd = sorted(set(data) - known) if isinstance(data, Mapping) else type(data).__name__
+            raise OptionError("not a statistics file", f"unexpected {odd}", f"keys are {', '.join(sorted(known))}")
+        fields = dict(data)
+        try:
+            fields["sizes"] = {tuple(streams): size for streams, size in data.get("sizes", [])}
+        except (TypeError, ValueError):
+            raise OptionError("sizes are not in order", repr(data["sizes"]), 'write "sizes": [[["S", "T"], 150]]') from None
+        for key in ("rates", "selectivities"):
+            if not isinstance(fields.get(key, {}), Mapping):
+                raise OptionError(f"{key} is not a table of numbers", repr(fields[key]), f'write "{key}": {{"R": 100}}')
+        return Statistics(**fields)
+
+    def save(self, path: str | Path) -> None:
+        Path(path).write_text(json.dumps(self.to_json(), indent=2) + "\n")
+
+    @staticmethod
+    def load(path: str | Path) -> Statistics:
+        try:
+            return Statistics.from_json(json.loads(Path(path).read_text()))
+        except (OSError, ValueError) as error:
+            raise OptionError("cannot read the statistics", f"{path}: {error}", "give a JSON file written by Statistics.save") from None
+
+
+def _pair(text: str) -> str:
+    """`S.a=R.a` and `R.a = S.a` are one key; the text of a filter stays as it is."""
+    sides = [side.strip() for side in text.split("=")]
+    if len(sides) == 2 and all(_SIDE.fullmatch(side) for side in sides):
+        return " = ".join(sorted(sides))
+    return text
+
+
+def _number(what: str, name: str, value: float) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value) or value < 0:
+        raise OptionError(f"a {what} must be a number, not negative", f"{name}: {value!r}", "write e.g. 100 or 0.01")
+    return float(value)

@@ -1,0 +1,64 @@
+"""Column types, by their Spark names, and which of them may be joined.
+
+Equality is transitive only inside one *family*: `int = bigint` compares the same numbers, `int = double` rounds,
+so an equivalence class of attributes never spans two families.
+"""
+
+from __future__ import annotations
+
+UNKNOWN = "unknown"  # a query over streams that nobody declared: every type is taken on trust
+
+_FAMILY = {
+    "tinyint": "integer",
+    "smallint": "integer",
+    "int": "integer",
+    "bigint": "integer",
+    "float": "floating",
+    "double": "floating",
+    "string": "string",
+    "boolean": "boolean",
+    "binary": "binary",
+    "date": "date",
+    "timestamp": "timestamp",
+    "timestamp_ntz": "timestamp_ntz",
+    UNKNOWN: UNKNOWN,
+}
+_ALIASES = {"byte": "tinyint", "short": "smallint", "integer": "int", "long": "bigint", "real": "float"}
+_JOINABLE = ({"integer", "floating", "decimal"}, {"date", "timestamp", "timestamp_ntz"})
+
+
+def normalise(name: str) -> str:
+    """The one spelling used everywhere: Spark's `simpleString`."""
+    name = name.strip().lower()
+    if name == "decimal":
+        return "decimal(10,0)"
+    if name.startswith(("varchar", "char")):
+        return "string"
+    return _ALIASES.get(name, name.replace(" ", "") if name.startswith("decimal") else name)
+
+
+def family(name: str) -> str:
+    """Types of one family are exactly comparable; a decimal's family is its precision and scale."""
+    return _FAMILY.get(name, name)
+
+
+def exact(a: str, b: str) -> bool:
+    """Does `=` between the two compare values without rounding, so that it is transitive?"""
+    return family(a) == family(b) or UNKNOWN in (a, b)
+
+
+def joinable(a: str, b: str) -> bool:
+    """May `=` join the two at all? A string never silently joins a number."""
+    if exact(a, b):
+        return is_atomic(a) and is_atomic(b)
+    fa, fb = (("decimal" if t.startswith("decimal") else family(t)) for t in (a, b))
+    return fa == fb == "decimal" or any(fa in group and fb in group for group in _JOINABLE)
+
+
+def is_atomic(name: str) -> bool:
+    """Nested types travel as payload; only atomic ones are keys."""
+    return name in _FAMILY or name.startswith("decimal")
+
+
+def is_numeric(name: str) -> bool:
+    return family(name) in ("integer", "floating") or name.startswith("decimal")

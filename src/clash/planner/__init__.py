@@ -1,0 +1,1 @@
+"""From queries and statistics to a plan: lattice → graph → heuristic and integer program → solution → topology."""

@@ -1,0 +1,124 @@
+"""`clash.optimize`: queries and statistics in, a plan with a proven bound out."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import get_args
+
+from clash.errors import OptionError
+from clash.model.query import Query
+from clash.model.statistics import Statistics
+from clash.model.stream import Stream
+from clash.planner.costs import CostModel, CostName, LayoutRule
+from clash.planner.plan import Asked, Plan, WhatIf
+from clash.planner.space import FormulationName, Options, StrategyName
+from clash.planner.strategies import Job, independent, shared, together
+from clash.sql import parse_queries
+
+MOST_WORKERS = 10_000
+
+
+def optimize(
+    queries: Mapping[str, str],
+    statistics: Statistics | None = None,
+    *,
+    streams: Iterable[Stream] | None = None,
+    windows: Mapping[str, Mapping[str, str]] | None = None,
+    workers: int = 4,
+    strategy: StrategyName = "global",
+    formulation: FormulationName = "compact",
+    cost: CostName = "full",
+    layouts: LayoutRule = "one",
+    mirs: bool = True,
+    time_limit: float = 10.0,
+    gap: float = 0.0,
+    start: Plan | None = None,
+) -> Plan:
+    """The cheapest plan for all queries together.
+
+    `time_limit` seconds bound the search: what is found by then is the answer, with the bound proven by then; 0 asks for the heuristic
+    alone, which never waits for the solver. `gap` stops earlier, once the plan is provably within that share of the optimum. `start` is a
+    plan to start from, such as the one that runs. Without `streams`, schemas are read off the queries.
+    """
+    began = time.perf_counter()
+    asked = _check(statistics or Statistics(), workers, strategy, formulation, cost, layouts, mirs, time_limit, gap)
+    declared = None if streams is None else _by_name(streams)
+    parsed, used = parse_queries(queries, declared, windows)
+    asked = replace(asked, streams=declared or used, declared=declared is not None, windows=windows or {})
+    return _plan(parsed, asked, began, start)
+
+
+def replan(plan: Plan, **changes: object) -> Plan:
+    """The same queries under other options."""
+    return _plan(plan.queries, replace(plan.asked, **changes), time.perf_counter(), None)  # type: ignore[arg-type]
+
+
+def with_query(plan: Plan, name: str, text: str) -> WhatIf:
+    """One more query, planned on top of the plan: first the optimum from here, never worse than leaving the others as they are."""
+    if any(query.name == name for query in plan.queries):
+        raise OptionError("there is a query of that name already", repr(name), "give the new one another name")
+    texts = {query.name: query.text for query in plan.queries} | {name: text}
+    parsed, used = parse_queries(texts, dict(plan.asked.streams) if plan.asked.declared else None, plan.asked.windows)
+    asked = replace(plan.asked, streams=plan.asked.streams if plan.asked.declared else used)
+    alone = _plan(tuple(query for query in parsed if query.name == name), asked, time.perf_counter(), None)
+    after = _plan(parsed, asked, time.perf_counter(), plan)
+    return WhatIf(after, after.cost - plan.cost, alone.cost)
+
+
+def _plan(queries: tuple[Query, ...], asked: Asked, began: float, start: Plan | None) -> Plan:
+    options = Options(CostModel(asked.cost, asked.workers, asked.layouts), asked.strategy, asked.formulation, asked.mirs, asked.gap)
+    job = Job(queries, asked.statistics, asked.streams, options, began + asked.time_limit)
+    if start is not None:
+        job = replace(job, start=start.probe_orders, start_layouts={store.key: store.layouts for store in start.stores})
+    result = {"independent": independent, "shared": shared, "global": together}[asked.strategy](job)
+    return Plan(
+        queries, asked, result.orders, result.stores, result.cost, result.bound, result.optimal, result.rounds, result.complete,
+        time.perf_counter() - began, result.variables, result.rows,
+    )  # fmt: skip
+
+
+def _check(
+    statistics: Statistics,
+    workers: int,
+    strategy: str,
+    formulation: str,
+    cost: str,
+    layouts: str,
+    mirs: bool,
+    time_limit: float,
+    gap: float,
+) -> Asked:
+    """Every option outside its range is named, with what may stand there."""
+    if not isinstance(statistics, Statistics):
+        raise OptionError("statistics are not a clash.Statistics", type(statistics).__name__, 'write clash.Statistics(rates={"R": 100})')
+    if isinstance(workers, bool) or not isinstance(workers, int) or not 1 <= workers <= MOST_WORKERS:
+        raise OptionError("workers must be a whole number", repr(workers), f"write 1 to {MOST_WORKERS:,}")
+    for name, value, allowed in (
+        ("strategy", strategy, get_args(StrategyName)),
+        ("formulation", formulation, get_args(FormulationName)),
+        ("cost model", cost, get_args(CostName)),
+        ("layouts", layouts, get_args(LayoutRule)),
+    ):
+        if value not in allowed:
+            raise OptionError(f"unknown {name}", repr(value), f"write one of {', '.join(allowed)}")
+    for name, number, most in (("time_limit", time_limit, math.inf), ("gap", gap, 1.0)):
+        if isinstance(number, bool) or not isinstance(number, int | float) or math.isnan(number) or not 0 <= number <= most:
+            raise OptionError(
+                f"{name} must be a number, not negative", repr(number), "write seconds" if name == "time_limit" else "write a share, 0 to 1"
+            )
+    limit = min(float(time_limit), 1e9)
+    return Asked(statistics, {}, {}, False, workers, strategy, formulation, cost, layouts, bool(mirs), limit, float(gap))  # type: ignore[arg-type]
+
+
+def _by_name(streams: Iterable[Stream]) -> dict[str, Stream]:
+    found: dict[str, Stream] = {}
+    for stream in streams.values() if isinstance(streams, Mapping) else streams:
+        if not isinstance(stream, Stream):
+            raise OptionError("not a stream", repr(stream), 'write clash.Stream.of("R", {"a": "bigint"})')
+        if stream.name in found:
+            raise OptionError("two streams of one name", stream.name, "give one of them another name")
+        found[stream.name] = stream
+    return found

@@ -1,0 +1,92 @@
+"""From a search space to a plan with a proven bound: heuristic, then the integer program, component by component.
+
+Every answer is the cheapest plan seen, whoever found it, and the bound is the solver's, never a guess. Components are solved
+side by side, the small ones first; HiGHS runs outside the interpreter's lock.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+from clash.planner.compact import Compact
+from clash.planner.components import components
+from clash.planner.graph import Graph
+from clash.planner.isolated import Isolated
+from clash.planner.lattice import Target
+from clash.planner.published import Published
+from clash.planner.search import Search
+from clash.planner.solution import Solution, finish
+from clash.planner.space import Options, Space
+
+MOST_ARCS = 60_000  # beyond that the program cannot even be set up in a usual time limit: the heuristic's plan is the answer
+
+
+@dataclass(frozen=True)
+class Found:
+    """`bound` holds for all plans of the graph; it is 0 where nothing was proven."""
+
+    solution: Solution
+    bound: float
+    optimal: bool
+    variables: int
+    rows: int
+
+
+def solve(space: Space, options: Options, deadline: float, start: Mapping[int, int] | None = None) -> Found:
+    graph = space.graph
+    groups = sorted(components(graph, graph.lattice.targets), key=len)
+    isolated = Isolated(space.plain, deadline)
+
+    def one(group: list[Target]) -> Found:
+        if options.formulation == "published":
+            return _published(graph, group, deadline, options)
+        return _compact(graph, group, isolated, deadline, options, start or {})
+
+    with ThreadPoolExecutor(min(2, os.cpu_count() or 1)) as pool:
+        found = list(pool.map(one, groups))
+    into = {node: at for part in found for node, at in part.solution.into.items()}
+    layouts = {} if graph.model.free_copies else {s: chosen for part in found for s, chosen in part.solution.layouts.items()}
+    goals = [goal for target in graph.lattice.targets for goal in graph.goals(target)]
+    solution = finish(graph, goals, into, layouts)
+    bound = min(solution.cost, sum(part.bound for part in found))
+    return Found(solution, bound, all(p.optimal for p in found), sum(p.variables for p in found), sum(p.rows for p in found))
+
+
+def _moves(targets: int, largest: int) -> int:
+    """How long the heuristic searches: a fixed number of moves, so that its answer is the same every time."""
+    if targets == 1:
+        return 0 if largest < 4 else 12
+    return targets * {1: 0, 2: 0, 3: 2, 4: 8}.get(largest, 24)
+
+
+def _compact(graph: Graph, targets: list[Target], isolated: Isolated, deadline: float, options: Options, start: Mapping[int, int]) -> Found:
+    largest = max(graph.lattice.subs[target.sub].size for target in targets)
+    heuristic = Search(graph, targets).run(_moves(len(targets), largest), deadline, start)
+    arcs = sum(len(graph.into[node]) for target in targets for part in graph.parts(target) for node in graph.nodes_of(part))
+    if time.perf_counter() >= deadline or arcs > MOST_ARCS:
+        return Found(heuristic, 0.0, False, 0, 0)
+    bounds = {target.sub: isolated.bound(target.sub) for target in targets} if not graph.model.full else {}
+    if len(targets) == 1 and heuristic.cost <= bounds.get(targets[0].sub, -1.0) * (1 + 1e-9):
+        return Found(heuristic, heuristic.cost, True, 0, 0)
+    compact = Compact(graph, targets, bounds)
+    size = (len(compact.milp.costs), len(compact.milp.low))
+    answer = compact.milp.solve(deadline - time.perf_counter(), compact.vector(heuristic), options.gap)
+    solution = heuristic
+    if answer.values is not None and answer.cost + compact.constant < heuristic.cost - 1e-9:
+        solution = min(heuristic, compact.read(answer.values), key=lambda s: s.cost)
+    return Found(solution, max(0.0, min(answer.bound + compact.constant, solution.cost)), answer.optimal, *size)
+
+
+def _published(graph: Graph, targets: list[Target], deadline: float, options: Options) -> Found:
+    """As the paper has it, without a start; the heuristic answers only if the solver finds nothing in time."""
+    published = Published(graph, targets, deadline)
+    size = (len(published.milp.costs), len(published.milp.low))
+    answer = published.milp.solve(deadline - time.perf_counter(), gap=options.gap)
+    if answer.values is None:
+        return Found(Search(graph, targets).run(0, deadline), max(0.0, answer.bound), False, *size)
+    solution = published.read(answer.values)
+    return Found(solution, max(0.0, min(answer.bound, solution.cost)), answer.optimal, *size)

@@ -1,0 +1,180 @@
+"""The three strategies, all over one cost model so that they compare.
+
+`independent`: every query has its own stores and orders. `shared`: each query is optimised alone, equal parts run once; where
+stores disagree on the layout, the one that costs least in all. `global`: one program over all queries.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from clash.model.layout import Layout
+from clash.model.query import Query, SubJoin
+from clash.model.statistics import Statistics
+from clash.model.stream import Stream
+from clash.planner.graph import NOWHERE, Graph, Node
+from clash.planner.orders import ProbeOrder, StoreKey, StorePlan, probe_orders, store_plans
+from clash.planner.replay import Known, replay, wanted_layouts
+from clash.planner.solution import Solution, finish
+from clash.planner.solve import Found, solve
+from clash.planner.space import Options, Space, build_space
+
+
+@dataclass(frozen=True)
+class Result:
+    """What a strategy found. `bound`: no plan of this cost model costs less; `complete`: all plans were looked at."""
+
+    orders: tuple[ProbeOrder, ...]
+    stores: tuple[StorePlan, ...]
+    cost: float
+    bound: float
+    optimal: bool
+    rounds: int
+    variables: int
+    rows: int
+    complete: bool
+
+
+@dataclass(frozen=True)
+class Job:
+    queries: tuple[Query, ...]
+    statistics: Statistics
+    streams: Mapping[str, Stream]
+    options: Options
+    deadline: float
+    start: tuple[ProbeOrder, ...] = ()
+    start_layouts: Mapping[StoreKey, tuple[Layout, ...]] | None = None
+
+
+def independent(job: Job) -> Result:
+    parts = _alone(job)
+    orders = tuple(o for space, found in parts for o in probe_orders(space.graph, found.solution, space.queries[0].name))
+    stores = tuple(s for space, found in parts for s in store_plans(space.graph, found.solution, space.queries[0].name))
+    rounds = max(found.solution.rounds for _, found in parts)
+    price = job.options.model.round_cost
+    cost = sum(found.solution.cost - price * found.solution.rounds for _, found in parts) + price * rounds
+    loose = sum(found.solution.cost - found.bound for _, found in parts)
+    return _result(orders, stores, cost, cost - loose, rounds, [found for _, found in parts], all(s.complete for s, _ in parts))
+
+
+def shared(job: Job) -> Result:
+    parts = _alone(job)
+    space = build_space(job.queries, job.statistics, job.streams, job.options)
+    solution = merge(space, parts)
+    # whatever the plan, its part for one query costs at least what the query costs alone
+    bound = max(found.bound for _, found in parts)
+    found = [f for _, f in parts]
+    result = _result(
+        probe_orders(space.graph, solution), store_plans(space.graph, solution), solution.cost, bound, solution.rounds, found, False
+    )
+    return replace(result, complete=space.complete, optimal=space.complete and bound >= solution.cost)
+
+
+def merge(space: Space, parts: list[tuple[Space, Found]]) -> Solution:
+    """Run the plans of single queries together. Stores that they want under several layouts take them one by one, the best in all."""
+    graph = space.graph
+    goals = [goal for target in graph.lattice.targets for goal in graph.goals(target)]
+    plans: list[Known] = []
+    wanted: dict[int, tuple[int, ...]] = {}
+    for alone, found in parts:
+        own = wanted_layouts(graph, {store.key: store.layouts for store in store_plans(alone.graph, found.solution)})
+        plans.append(Known(probe_orders(alone.graph, found.solution), {query.name: query.join for query in alone.queries}, own))
+        for store, layouts in own.items():
+            wanted[store] = tuple(sorted({*wanted.get(store, ()), *layouts}))
+    if graph.model.layouts == "many":
+        return finish(graph, goals, replay(graph, plans), {} if graph.model.free_copies else wanted)
+
+    def attempt(layouts: dict[int, tuple[int, ...]]) -> Solution:
+        return finish(graph, goals, replay(graph, [replace(plan, layouts=layouts) for plan in plans]), layouts)
+
+    choices = {store: layouts for store, layouts in wanted.items() if len(layouts) > 1}
+    now = {store: layouts[:1] for store, layouts in wanted.items()}
+    best = attempt(now)
+    for _ in range(2):
+        before = best.cost
+        for store, layouts in choices.items():
+            for layout in layouts:
+                if (layout,) != now[store]:
+                    other = attempt({**now, store: (layout,)})
+                    if other.cost < best.cost - 1e-9:
+                        best, now = other, {**now, store: (layout,)}
+        if best.cost == before:
+            break
+    return best
+
+
+def together(job: Job) -> Result:
+    """The strategy `global`."""
+    space = build_space(job.queries, job.statistics, job.streams, job.options)
+    graph = space.graph
+    start = None
+    if job.start:
+        layouts = wanted_layouts(graph, job.start_layouts or {})
+        start = replay(graph, [Known(job.start, {query.name: query.join for query in job.queries}, layouts)])
+    found = solve(space, job.options, job.deadline, start)
+    solution = found.solution
+    if not found.optimal and len(job.queries) > 1 and job.deadline > time.perf_counter() - 1.0:
+        # cut off: never worse than each query on its own
+        quick = replace(job, deadline=time.perf_counter())
+        merged = merge(space, _alone(quick))
+        solution = min(solution, merged, key=lambda s: s.cost)
+    bound = found.bound if space.complete else min(found.bound, floor(space))
+    return _result(
+        probe_orders(graph, solution), store_plans(graph, solution), solution.cost, bound, solution.rounds, [found], space.complete
+    )
+
+
+def floor(space: Space) -> float:
+    """What every plan pays, looked at or not: each tuple's first step, and each base store once."""
+    graph = space.graph
+    roots = {node for target in graph.lattice.targets for goal in graph.goals(target) for node in [_root(graph, goal)] if node is not None}
+    cost = sum(_cheapest_out(graph, root) for root in roots)
+    cost += sum(min(store.costs) for store in graph.stores if store.stream is not None)
+    return cost + graph.model.round_cost
+
+
+def _root(graph: Graph, goal: int) -> int | None:
+    node = graph.nodes[goal]
+    join = graph.lattice.subs[node.sub].join
+    single = graph.lattice.find(join.sub([node.origin]))
+    return None if len(join.relations) == 1 or single is None else graph.find(Node(node.origin, single, NOWHERE))
+
+
+def _cheapest_out(graph: Graph, root: int) -> float:
+    """A first step sends every tuple once, to one place at best; under `full` it may stay where the own store puts it."""
+    sub = graph.lattice.subs[graph.nodes[root].sub]
+    model = graph.model
+    return sub.rows if not model.full else sub.rows * model.weights.probe
+
+
+def _alone(job: Job) -> list[tuple[Space, Found]]:
+    """Every query as if it were the only one; equal queries are planned once."""
+    parts = []
+    known: dict[SubJoin, tuple[Space, Found]] = {}
+    for i, query in enumerate(job.queries):
+        if query.join not in known:
+            space = build_space((query,), job.statistics, job.streams, job.options)
+            now = time.perf_counter()
+            share = max(0.0, job.deadline - now) / (len(job.queries) - i)
+            known[query.join] = (space, solve(space, job.options, min(job.deadline, now + 4 * share)))
+        space, found = known[query.join]
+        if space.queries[0] is not query:
+            space = build_space((query,), job.statistics, job.streams, job.options)
+        parts.append((space, found))
+    return parts
+
+
+def _result(
+    orders: tuple[ProbeOrder, ...],
+    stores: tuple[StorePlan, ...],
+    cost: float,
+    bound: float,
+    rounds: int,
+    found: list[Found],
+    complete: bool,
+) -> Result:
+    optimal = complete and all(f.optimal for f in found)
+    bound = cost if optimal else max(0.0, min(bound, cost))
+    return Result(orders, stores, cost, bound, optimal, rounds, sum(f.variables for f in found), sum(f.rows for f in found), complete)

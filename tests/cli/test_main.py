@@ -1,0 +1,152 @@
+"""The command line: help, version, and that a mistake never ends in a stack trace."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from importlib.metadata import version
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from clash.cli import bench as bench_command
+from clash.cli.main import app
+from clash.cli.report import show_error
+from clash.errors import ClashError
+
+EXPLAIN_OPTIONS = ("--query", "--statistics", "--format", "--workers", "--strategy", "--cost", "--layouts", "--no-mirs", "--time-limit")
+
+
+def clash(*arguments: str) -> Result:
+    return CliRunner().invoke(app, list(arguments), env={"COLUMNS": "200", "NO_COLOR": "1", "TERM": "dumb"})
+
+
+def mistake(*arguments: str) -> str:
+    """What is said about it on stderr; there must be no trace and nothing on stdout."""
+    result = clash(*arguments)
+    assert result.exit_code == 2
+    assert isinstance(result.exception, SystemExit)
+    assert result.stdout == ""
+    assert "Traceback" not in result.stderr
+    return result.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ((), ("explain", "demo", "bench", "--version")),
+        (("explain",), EXPLAIN_OPTIONS),
+        (("demo",), ("--workers",)),
+        (("bench",), ("ilp", "paper-ilp")),
+        (("bench", "ilp"), ("--sizes", "--counts", "--formulations", "--layouts", "--time-limit", "--repeat", "--out")),
+        (("bench", "paper-ilp"), ("--repetitions", "--out")),
+    ],
+)
+def test_help(arguments: tuple[str, ...], words: tuple[str, ...]) -> None:
+    result = clash(*arguments, "--help")
+    assert result.exit_code == 0
+    assert [word for word in words if word not in result.stdout] == []
+
+
+def test_version() -> None:
+    result = clash("--version")
+    assert (result.exit_code, result.stdout) == (0, f"clash {version('clash-on-spark')}\n")
+
+
+def test_help_loads_neither_spark_nor_the_solver() -> None:
+    program = (
+        "import sys, clash.cli.main\n"
+        "heavy = {'pyspark', 'highspy', 'numba', 'numpy', 'pandas', 'pyarrow', 'matplotlib', 'duckdb'}\n"
+        "sys.exit(', '.join(sorted(heavy & sys.modules.keys())) or 0)"
+    )
+    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False, timeout=60)
+    assert (ran.returncode, ran.stderr) == (0, "")
+
+
+def test_the_module_s_entry_point_reports_and_exits_with_two(tmp_path: Path) -> None:
+    program = "from clash.cli.main import main; main()"
+    ran = subprocess.run(
+        [sys.executable, "-c", program, "explain", str(tmp_path / "none.sql")], capture_output=True, text=True, check=False, timeout=60
+    )
+    assert ran.returncode == 2
+    assert ran.stderr.startswith("error: the job file cannot be read\n  detail: ")
+    assert "Traceback" not in ran.stderr
+
+
+def test_nothing_to_explain() -> None:
+    assert mistake("explain") == (
+        'error: no query to explain\n  hint: give a job file, or --query "q1=SELECT …"; `clash demo` shows an example\n'
+    )
+
+
+def test_query_without_a_name() -> None:
+    assert "detail: SELECT 1" in mistake("explain", "-q", "SELECT 1")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("explain", "--format", "png"),
+        ("explain", "--strategy", "best"),
+        ("explain", "--workers", "0"),
+        ("explain", "--workers", "many"),
+        ("explain", "--time-limit", "-1"),
+        ("bench", "nothing"),
+        ("bench", "ilp", "--repeat", "0"),
+        ("nothing",),
+        ("--nothing",),
+    ],
+)
+def test_wrong_options(arguments: tuple[str, ...]) -> None:
+    assert "Error" in mistake(*arguments)
+
+
+@pytest.mark.parametrize("value", ["", "3,,4", "0", "-3", "3;4", "³", "99999999"])
+def test_bench_refuses_lists_that_are_none(value: str) -> None:
+    assert "not a list of positive numbers: --sizes" in mistake("bench", "ilp", "--sizes", value)
+
+
+def test_bench_refuses_unknown_names() -> None:
+    assert "'fast'" in mistake("bench", "ilp", "--formulations", "compact,fast")
+
+
+def test_bench_passes_its_options_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: dict[str, dict[str, Any]] = {}
+
+    def load(module: str) -> SimpleNamespace:
+        return SimpleNamespace(run=lambda **options: seen.update({module: options}))
+
+    monkeypatch.setattr(bench_command, "import_module", load)
+    assert clash("bench", "ilp", "--sizes", "3, 4", "--counts", "10", "--layouts", "many", "--time-limit", "5", "--out", "x").exit_code == 0
+    assert clash("bench", "paper-ilp", "--repetitions", "7").exit_code == 0
+    assert seen == {
+        "clash.bench.ilp": {
+            "sizes": (3, 4),
+            "counts": (10,),
+            "formulations": ("published", "compact"),
+            "layouts": ("many",),
+            "time_limit": 5.0,
+            "repeat": 1,
+            "out": Path("x"),
+        },
+        "clash.bench.paper_ilp": {"repetitions": 7, "out": Path("bench/results")},
+    }
+
+
+@pytest.mark.parametrize(("missing", "hint"), [("matplotlib", "clash-on-spark[bench]"), ("clash.bench.ilp", "clash bench --help")])
+def test_bench_says_what_is_missing(monkeypatch: pytest.MonkeyPatch, missing: str, hint: str) -> None:
+    def load(module: str) -> SimpleNamespace:
+        raise ModuleNotFoundError(f"No module named {missing!r}", name=missing)
+
+    monkeypatch.setattr(bench_command, "import_module", load)
+    said = mistake("bench", "ilp")
+    assert f"detail: {missing}" in said
+    assert hint in said
+
+
+def test_square_brackets_in_a_message_are_shown_as_they_are(capsys: pytest.CaptureFixture[str]) -> None:
+    show_error(ClashError("no such layout", "R » S[b] [red]", "write S[a]"))
+    assert capsys.readouterr().err == "error: no such layout\n  detail: R » S[b] [red]\n  hint: write S[a]\n"
