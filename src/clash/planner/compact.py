@@ -266,7 +266,7 @@ class Compact:
 
     def _least_traffic(self, target: Target, single: int) -> float:
         """Whatever the plan: the smallest MIR around the relation (or the query) is fed by probes of the relation itself."""
-        graph, subs = self.graph, self.graph.lattice.subs
+        subs = self.graph.lattice.subs
         relation = subs[single].relations[0]
         tails: dict[object, list[tuple[frozenset[object], float]]] = {}
         for part in self.parts[target.sub]:

@@ -12,6 +12,7 @@ node that says "fed into its store" or "delivered".
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -24,6 +25,7 @@ from clash.planner.lattice import Lattice, Sub, Target
 from clash.planner.sizes import Sizes
 
 Place = Attribute | str
+SMALL = 0.02  # of all rows: a relation that is replicated where there is no time to weigh it
 NOWHERE, WORKER, FED, DONE = "nowhere", "one worker", "fed", "delivered"
 
 
@@ -59,8 +61,11 @@ class Store:
 
 
 class Graph:
-    def __init__(self, lattice: Lattice, sizes: Sizes, model: CostModel, mirs: bool, exact: Callable[[EqualityClass], bool]) -> None:
-        self.lattice, self.model, self.mirs = lattice, model, mirs
+    def __init__(
+        self, lattice: Lattice, sizes: Sizes, model: CostModel, mirs: bool, exact: Callable[[EqualityClass], bool], lean: bool = False
+    ) -> None:
+        """`lean`: one layout per store, chosen beforehand: for query sets whose orders alone are more than can be searched."""
+        self.lattice, self.model, self.mirs, self._lean = lattice, model, mirs, lean
         self.nodes: list[Node] = []
         self.arcs: list[Arc] = []
         self.into: list[list[int]] = []
@@ -68,6 +73,8 @@ class Graph:
         self.stores: list[Store] = []
         self._node: dict[Node, int] = {}
         self._nodes_of: dict[int, list[int]] = {}
+        self._at_places: dict[tuple[Relation, int], list[tuple[Place, int]]] = {}
+        self._feeders: dict[int, list[int]] = {}
         self._stream_store: dict[str, int] = {}
         self._sub_store: dict[int, int] = {}
         self._exact = {c: exact(c) for sub in lattice.subs for c in sub.join.classes}
@@ -89,7 +96,11 @@ class Graph:
     # ---- what a plan needs ----------------------------------------------------------------------------------
     def feeders(self, sub: int) -> list[int]:
         """The nodes that a plan must reach to use the MIR: one per relation of it."""
-        return [self._node[Node(r, sub, FED if self.model.full else NOWHERE)] for r in self.lattice.subs[sub].relations]
+        found = self._feeders.get(sub)
+        if found is None:
+            end = FED if self.model.full else NOWHERE
+            found = self._feeders[sub] = [self._node[Node(r, sub, end)] for r in self.lattice.subs[sub].relations]
+        return found
 
     def goals(self, target: Target) -> list[int]:
         """The nodes that a plan must reach to answer the query: one per relation of it."""
@@ -141,7 +152,8 @@ class Graph:
 
     # ---- building -------------------------------------------------------------------------------------------
     def _build_base_stores(self, sizes: Sizes) -> None:
-        lattice = self.lattice
+        lattice, model = self.lattice, self.model
+        uses = Counter((a.relation.stream, a.column) for t in lattice.targets for c in lattice.subs[t.sub].join.classes for a in c)
         joined = {s for t in lattice.targets if lattice.subs[t.sub].size > 1 for s in t.parts}
         singles: dict[str, list[Sub]] = {}
         for sub in lattice.subs:
@@ -150,12 +162,16 @@ class Graph:
         for stream, subs in singles.items():
             columns = sorted({column for sub in subs for _, column in sub.outside})
             hashes = [Layout("hash", column) for column in columns] or [Layout("hash")]
-            store = self._store(stream, None, sizes.kept(stream, [sub.join for sub in subs]), hashes, 1)
+            rows = sizes.kept(stream, [sub.join for sub in subs])
+            if self._lean:
+                small = rows * model.workers <= SMALL * sum(s.rows for group in singles.values() for s in group)
+                hashes = [ALL] if small and model.full else [max(hashes, key=lambda h: (uses[stream, str(h.column)], str(h.column)))]
+            store = self._store(stream, None, rows, hashes, 1)
             store.singles = [sub.id for sub in subs]
             self._stream_store[stream] = store.id
 
     def _store(self, stream: str | None, sub: int | None, rows: float, hashes: list[Layout], width: int) -> Store:
-        layouts = self.model.candidates(hashes)
+        layouts = hashes[:1] if self._lean else self.model.candidates(hashes)
         costs = [self.model.store(layout, rows, width, sub is not None) for layout in layouts]
         store = Store(len(self.stores), stream, sub, rows, layouts, costs)
         self.stores.append(store)
@@ -172,10 +188,9 @@ class Graph:
             self.out.append([])
         return at
 
-    def _arc(self, tail: int, head: int, cost: float, store: int, layouts: list[int], hop: int, probes: int) -> None:
+    def _arc(self, tail: int, head: int, cost: float, store: int, layouts: tuple[int, ...], hop: int, probes: int) -> None:
         at = len(self.arcs)
-        every = len(layouts) == len(self.stores[store].layouts) if store >= 0 else True
-        self.arcs.append(Arc(tail, head, cost, store, () if every else tuple(layouts), hop, probes))
+        self.arcs.append(Arc(tail, head, cost, store, layouts, hop, probes))
         self.into[head].append(at)
         self.out[tail].append(at)
 
@@ -189,36 +204,43 @@ class Graph:
         for i, layout in enumerate(store.layouts):
             place = self._place_in(sub, layout, origin)
             if place != NOWHERE:
-                self._arc(root, self._at(origin, sub.id, place), 0.0, store.id, [i], 0, -1)
+                self._arc(root, self._at(origin, sub.id, place), 0.0, store.id, (i,), 0, -1)
 
     def _steps(self, a: Sub, b: Sub, k: Sub) -> None:
-        """All arcs by which partial results over `a` probe the store of `b` and become `k`."""
+        """All arcs by which partial results over `a` probe the store of `b` and become `k`. Only the tail depends on the origin."""
         if b.size > 1 and b.id not in self._sub_store:
             return
-        store, model = self.store_of(b), self.model
+        store = self.store_of(b)
         known = _known(a, b, k)
-        rows = a.rows / a.size
+        ways: dict[Place, list[tuple[Place, float, int, tuple[int, ...]]]] = {}
         for origin in a.relations:
-            for place in self._places(origin, a):
-                tail = self._node[Node(origin, a.id, place)]
-                merged: dict[tuple[Place, float, int], list[int]] = {}
-                for i, layout in enumerate(store.layouts):
-                    attribute = _attribute(layout, b)
-                    knows = layout.kind != "hash" or attribute in known
-                    stays = model.workers == 1 or self._stays(place, layout, attribute, a, k)
-                    head_place: Place = NOWHERE
-                    if model.full:
-                        head_place = (
-                            self._lift(place, k) if layout == ALL else self._place_in(k, layout, None, attribute if knows else None)
-                        )
-                    hop = 0 if stays or a.size == 1 or not model.full else 1
-                    cost = model.step(layout, rows, knows, stays)
-                    merged.setdefault((head_place, cost, hop), []).append(i)
-                if model.free_copies:  # never broadcast where a key is known
-                    best = min(cost for _, cost, _ in merged)
-                    merged = {key: i for key, i in merged.items() if key[1] == best}
-                for (head_place, cost, hop), indices in merged.items():
+            for place, tail in self._places(origin, a):
+                if place not in ways:
+                    ways[place] = self._ways(place, store, known, a, b, k)
+                for head_place, cost, hop, indices in ways[place]:
                     self._arc(tail, self._at(origin, k.id, head_place), cost, store.id, indices, hop, b.id)
+
+    def _ways(
+        self, place: Place, store: Store, known: set[Attribute], a: Sub, b: Sub, k: Sub
+    ) -> list[tuple[Place, float, int, tuple[int, ...]]]:
+        """(place after, cost, hop, layouts) of a step from `place`; layouts that make no difference are one way."""
+        model, rows = self.model, a.rows / a.size
+        merged: dict[tuple[Place, float, int], list[int]] = {}
+        for i, layout in enumerate(store.layouts):
+            attribute = _attribute(layout, b)
+            knows = layout.kind != "hash" or attribute in known
+            if not model.full:
+                merged.setdefault((NOWHERE, model.step(layout, rows, knows, False), 0), []).append(i)
+                continue
+            stays = model.workers == 1 or self._stays(place, layout, attribute, a, k)
+            head_place = self._lift(place, k) if layout == ALL else self._place_in(k, layout, None, attribute if knows else None)
+            hop = 0 if stays or a.size == 1 else 1
+            merged.setdefault((head_place, model.step(layout, rows, knows, stays), hop), []).append(i)
+        if model.free_copies:  # never broadcast where a key is known
+            best = min(cost for _, cost, _ in merged)
+            merged = {key: i for key, i in merged.items() if key[1] == best}
+        every = len(store.layouts)
+        return [(*key, () if len(indices) == every else tuple(indices)) for key, indices in merged.items()]
 
     def _mir(self, sub: Sub) -> None:
         """A store for the sub, if every one of its relations can feed it."""
@@ -230,26 +252,30 @@ class Graph:
         if not self.model.full:
             return
         for origin in sub.relations:
-            for place in self._places(origin, sub):
-                tail = self._node[Node(origin, sub.id, place)]
+            for place, tail in self._places(origin, sub):
                 merged: dict[tuple[float, int], list[int]] = {}
                 for i, layout in enumerate(store.layouts):
                     stays = self.model.workers == 1 or self._at_home(place, layout)
                     key = (self.model.feed(layout, sub.rows / sub.size, stays), 0 if stays else 1)
                     merged.setdefault(key, []).append(i)
                 for (cost, hop), indices in merged.items():
-                    self._arc(tail, self._at(origin, sub.id, FED), cost, store.id, indices, hop, -1)
+                    layouts = () if len(indices) == len(store.layouts) else tuple(indices)
+                    self._arc(tail, self._at(origin, sub.id, FED), cost, store.id, layouts, hop, -1)
 
     def _deliver(self, sub: Sub) -> None:
         for origin in sub.relations:
-            for place in self._places(origin, sub):
-                self._arc(self._node[Node(origin, sub.id, place)], self._at(origin, sub.id, DONE), 0.0, -1, [], 0, -1)
+            for _, tail in self._places(origin, sub):
+                self._arc(tail, self._at(origin, sub.id, DONE), 0.0, -1, (), 0, -1)
 
     # ---- places ---------------------------------------------------------------------------------------------
-    def _places(self, origin: Relation, sub: Sub) -> list[Place]:
-        """The places at which rows of (origin, sub) can be; each is a node already."""
-        useful: list[Place] = [NOWHERE, WORKER, *(Attribute(*o) for o in sorted(sub.outside))]
-        return [place for place in useful if Node(origin, sub.id, place) in self._node]
+    def _places(self, origin: Relation, sub: Sub) -> list[tuple[Place, int]]:
+        """The places at which rows of (origin, sub) can be, each with its node; asked for once all of them are there."""
+        held = self._at_places.get((origin, sub.id))
+        if held is None:
+            nodes = [(self.nodes[at], at) for at in self._nodes_of.get(sub.id, ())]
+            found = [(node.place, at) for node, at in nodes if node.origin == origin and node.place not in (FED, DONE)]
+            held = self._at_places[origin, sub.id] = sorted(found, key=lambda item: (isinstance(item[0], Attribute), item[0]))
+        return held
 
     def _place_in(self, sub: Sub, layout: Layout, own: Relation | None, attribute: Attribute | None = None) -> Place:
         """Where rows of `sub` are that were found, or stored, under the layout."""

@@ -108,7 +108,7 @@ class Isolated:
         order = sorted(range(len(relations)), key=lambda i: colour[i])
         groups = [list(group) for _, group in itertools.groupby(order, key=lambda i: colour[i])]
         if math.prod(math.factorial(len(group)) for group in groups) > 720:
-            return tuple(sorted(parts)) + ((-1, float(sub)),)
+            return (*sorted(parts), (-1, float(sub)))
         shapes = []
         for permuted in itertools.product(*(itertools.permutations(group) for group in groups)):
             place = {i: j for j, i in enumerate(itertools.chain(*permuted))}

@@ -9,7 +9,6 @@ import highspy
 import numpy as np
 import numpy.typing as npt
 
-
 Values = npt.NDArray[np.float64]
 
 

@@ -70,7 +70,7 @@ def with_query(plan: Plan, name: str, text: str) -> WhatIf:
 
 def _plan(queries: tuple[Query, ...], asked: Asked, began: float, start: Plan | None) -> Plan:
     options = Options(CostModel(asked.cost, asked.workers, asked.layouts), asked.strategy, asked.formulation, asked.mirs, asked.gap)
-    job = Job(queries, asked.statistics, asked.streams, options, began + asked.time_limit)
+    job = Job(queries, asked.statistics, asked.streams, options, began + 0.95 * asked.time_limit)  # the rest is for writing the plan down
     if start is not None:
         job = replace(job, start=start.probe_orders, start_layouts={store.key: store.layouts for store in start.stores})
     result = {"independent": independent, "shared": shared, "global": together}[asked.strategy](job)

@@ -77,12 +77,13 @@ def probe_orders(graph: Graph, solution: Solution, owner: str | None = None) -> 
     """One order per query and relation, one per relation of every MIR that is kept."""
     subs = graph.lattice.subs
     orders = []
+    steps = {at: _step(graph, solution.layouts, graph.arcs[at], owner) for at in solution.into.values() if graph.arcs[at].probes >= 0}
     for target in graph.lattice.targets:
         for goal in graph.goals(target):
-            orders.append(_order(graph, solution, goal, tuple(target.queries), None, owner))
+            orders.append(_order(graph, solution, goal, tuple(target.queries), None, steps))
     for mir in used_mirs(graph, solution):
         for feeder in graph.feeders(mir):
-            orders.append(_order(graph, solution, feeder, (), StoreKey(None, subs[mir].join, owner), owner))
+            orders.append(_order(graph, solution, feeder, (), StoreKey(None, subs[mir].join, owner), steps))
     return tuple(orders)
 
 
@@ -101,16 +102,18 @@ def store_plans(graph: Graph, solution: Solution, owner: str | None = None) -> t
     return tuple(plans)
 
 
-def _order(graph: Graph, solution: Solution, end: int, queries: tuple[str, ...], feeds: StoreKey | None, owner: str | None) -> ProbeOrder:
-    arcs: list[Arc] = []
+def _order(
+    graph: Graph, solution: Solution, end: int, queries: tuple[str, ...], feeds: StoreKey | None, known: Mapping[int, Step]
+) -> ProbeOrder:
+    arcs: list[int] = []
     node = end
     while not graph.is_root(node):
-        arcs.append(graph.arcs[solution.into[node]])
-        node = arcs[-1].tail
+        arcs.append(solution.into[node])
+        node = graph.arcs[arcs[-1]].tail
     arcs.reverse()
     origin = graph.nodes[node]
-    steps = tuple(_step(graph, solution.layouts, arc, owner) for arc in arcs if arc.probes >= 0)
-    extra = sum(arc.cost for arc in arcs if arc.probes < 0)
+    steps = tuple(known[at] for at in arcs if at in known)
+    extra = sum(graph.arcs[at].cost for at in arcs if at not in known)
     return ProbeOrder(origin.origin, graph.lattice.subs[origin.sub].join, steps, queries, feeds, extra)
 
 

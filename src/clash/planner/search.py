@@ -12,9 +12,9 @@ from __future__ import annotations
 import math
 import random
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from clash.planner.graph import Arc, Graph
 from clash.planner.lattice import Target
@@ -208,7 +208,7 @@ class Search:
     # ---- putting a query back -------------------------------------------------------------------------------
     def recreate(self, target: Target, noise: float = 0.0) -> None:
         """Where the query's own steps want different layouts of a new store, they vote, and the query goes again."""
-        settled: dict[int, int] = {}
+        before, settled = dict(self.layout), dict[int, int]()
         while True:
             self._hold(self._goals[target.sub], self._route(target, noise))
             if not self.one or self.free:
@@ -225,7 +225,7 @@ class Search:
             if all(self.layout[arc.store] in arc.layouts for arc in fresh):
                 break
             self.remove(target)
-            self.layout.update(settled)  # removing let go of them
+            self.layout.update({**before, **settled})  # removing let go of them
         for store in settled:
             if store not in self.users:
                 self.layout.pop(store, None)
@@ -310,7 +310,10 @@ class Search:
                     arc = arcs[step]
                     way = arc.cost + arc.hop * self.hop_price
                     if end >= 0:
-                        way += arcs[end].cost + arcs[end].hop * self.hop_price
+                        last = arcs[end]
+                        way += last.cost + last.hop * self.hop_price
+                        if fits is not None and last.layouts:
+                            way += fits(last.store, last.layouts)
                     if half != arc.tail and (half < 0 or self._home(half, routes) != arc.tail):
                         way += dist[arc.tail]
                     if fits is not None and arc.layouts:
@@ -364,8 +367,11 @@ class Search:
     def _swap(self, old: int, new: int) -> None:
         graph = self.graph
         before, after = graph.arcs[old], graph.arcs[new]
+        layout = self.layout.get(after.store)
         self._drop(old)
         self._take(new)
+        if layout is not None:  # the old arc may have been the only one that held it
+            self.layout[after.store] = layout
         if not graph.is_root(after.tail):
             self.need[after.tail] += 1
         if after.probes in self.mirs:
@@ -406,6 +412,18 @@ class Search:
             self.recreate(target, noise)
         self.rewire()
 
+    def _alone(self) -> None:
+        """Every query's own best plan, equal parts run once; the first query to use a store decides on its layout."""
+        plans: dict[int, int] = {}
+        layouts: dict[int, int] = {}
+        for target in self.targets:
+            self._reset()
+            self.layout.update(layouts)
+            self.recreate(target)
+            layouts.update(self.layout)
+            plans.update({node: at for node, at in self.into.items() if node not in plans})
+        self.adopt(plans)
+
     def run(self, moves: int, deadline: float, start: Mapping[int, int] | None = None) -> Solution:
         """Some constructions, then `moves` moves, each kept if it is better or, early on, not much worse."""
         rng, targets = self.random, list(self.targets)
@@ -413,13 +431,23 @@ class Search:
         best = now = self.cost()
         kept = held = self._save()
         for _ in range(4 if len(targets) > 1 and moves else 0):
+            if time.perf_counter() > deadline:
+                break
             rng.shuffle(targets)
             self.construct(targets, 0.02)
             if self.cost() < best:
                 best = now = self.cost()
                 kept = held = self._save()
+        others: list[Callable[[], None]] = []
         if start:
-            self.adopt(start)
+            others.append(lambda: self.adopt(start))
+        if len(targets) > 1:
+            others.append(self._alone)  # sharing must pay: never worse than queries that nobody planned together
+        for other in others:
+            if time.perf_counter() > deadline:
+                break
+            other()
+            self.rewire()
             if self.cost() < best:
                 best = now = self.cost()
                 kept = held = self._save()
@@ -428,7 +456,7 @@ class Search:
         prices = [share * self.graph.model.round_cost for share in (0.0, 0.05, 0.3, 1.0)]
         for move in range(moves):
             self.hop_price = prices[move % 4]
-            if move % 8 == 0 and time.perf_counter() > deadline:
+            if time.perf_counter() > deadline:
                 break
             self._move(targets)
             self.rewire()
@@ -493,16 +521,13 @@ class Search:
         return group
 
     def _save(self) -> _Saved:
-        return _Saved(*(dict(part) for part in self._parts()), self.cost_of_arcs)
+        into, need, mirs, layout = dict(self.into), dict(self.need), dict(self.mirs), dict(self.layout)
+        return _Saved(into, need, mirs, layout, dict(self.copies), dict(self.users), dict(self.served), self.cost_of_arcs)
 
     def _restore(self, saved: _Saved) -> None:
-        for mine, held in zip(self._parts(), saved[:-1], strict=True):
-            mine.clear()
-            mine.update(held)
+        self.into, self.need, self.mirs, self.layout = dict(saved.into), dict(saved.need), dict(saved.mirs), dict(saved.layout)
+        self.copies, self.users, self.served = dict(saved.copies), dict(saved.users), dict(saved.served)
         self.cost_of_arcs = saved.cost
-
-    def _parts(self) -> tuple[dict[Any, int], ...]:
-        return self.into, self.need, self.mirs, self.layout, self.copies, self.users, self.served
 
     def adopt(self, into: Mapping[int, int]) -> None:
         """Take over the arcs of a known plan; queries that it does not answer are put in."""
@@ -532,20 +557,24 @@ def _level(graph: Graph, at: int, target: Target) -> _Level:
     ends = graph.goals(target) if at == target.sub else graph.feeders(at) if graph.has_store(at) else []
     by_end = {graph.nodes[end].origin: end for end in ends}
     splits = []
-    for a, b in sub.splits if ends and sub.size > 2 and graph.mirs else ():
-        by_origin: dict[object, list[tuple[int, int, int]]] = {}
+    if ends and sub.size > 2 and graph.mirs:
+        over: dict[tuple[int, int], dict[object, list[tuple[int, int, int]]]] = {}
         for node in nodes:
+            origin = graph.nodes[node].origin
             for step in graph.into[node]:
                 arc = graph.arcs[step]
-                if arc.probes < 0 or {graph.nodes[arc.tail].sub, arc.probes} != {a, b}:
+                if arc.probes < 0:
                     continue
-                origin, half = graph.nodes[node].origin, graph.nodes[arc.tail].sub
-                end = -1 if by_end[origin] == node else next(e for e in graph.out[node] if graph.arcs[e].head == by_end[origin])
+                half = graph.nodes[arc.tail].sub
+                last = [-1] if by_end[origin] == node else [e for e in graph.out[node] if graph.arcs[e].head == by_end[origin]]
                 own = -1
                 if graph.lattice.subs[half].size > 1:
+                    if not graph.has_store(half):
+                        continue
                     own = next(f for f in graph.feeders(half) if graph.nodes[f].origin == origin)
-                by_origin.setdefault(origin, []).append((step, end, own))
-        if len(by_origin) == sub.size:
-            splits.append((a, b, list(by_origin.values())))
+                over.setdefault((min(half, arc.probes), max(half, arc.probes)), {}).setdefault(origin, []).extend(
+                    (step, end, own) for end in last
+                )
+        splits = [(a, b, list(by_origin.values())) for (a, b), by_origin in over.items() if len(by_origin) == sub.size]
     keep = min(graph.store_of(sub).costs) if ends and at != target.sub else 0.0
     return _Level(at, sub.size, nodes, ends, keep, splits)

@@ -54,31 +54,33 @@ class Sizes:
         for equal in join.classes:
             rows *= self._spanning(equal)
         for predicate in (*join.filters, *join.residuals):
-            rows *= self._selectivity(predicate)
+            rows *= self.selectivity(predicate)
         return rows
 
     def _spanning(self, equal: EqualityClass) -> float:
         members = sorted(equal)
         if len(members) == 2:
-            return self._equality(f"{members[0].relation.stream}.{members[0].column}", f"{members[1].relation.stream}.{members[1].column}")
+            return self.equality(f"{members[0].relation.stream}.{members[0].column}", f"{members[1].relation.stream}.{members[1].column}")
         names = [f"{a.relation.stream}.{a.column}" for a in members]
-        best = [self._equality(names[0], name) for name in names]
+        best = [self.equality(names[0], name) for name in names]
         todo, product = set(range(1, len(names))), 1.0
         while todo:  # Prim, for the largest product
             at = max(todo, key=lambda i: (best[i], -i))
             todo.remove(at)
             product *= best[at]
             for i in todo:
-                best[i] = max(best[i], self._equality(names[at], names[i]))
+                best[i] = max(best[i], self.equality(names[at], names[i]))
         return product
 
-    def _equality(self, left: str, right: str) -> float:
+    def equality(self, left: str, right: str) -> float:
+        """The selectivity of `left = right`, both written `stream.column`."""
         key = (left, right)
         if key not in self._pairs:
             self._pairs[key] = self._statistics.equality(left, right)
         return self._pairs[key]
 
-    def _selectivity(self, predicate: Expr) -> float:
+    def selectivity(self, predicate: Expr) -> float:
+        """The share of rows that pass a filter or residual: as given, or guessed."""
         given = self._statistics.predicate(str(predicate))
         if given is not None:
             return given
@@ -87,12 +89,12 @@ class Sizes:
         if predicate.op == "and":
             product = 1.0
             for arg in predicate.args:
-                product *= self._selectivity(arg)
+                product *= self.selectivity(arg)
             return product
         if predicate.op == "or":
-            return min(1.0, sum(self._selectivity(arg) for arg in predicate.args))
+            return min(1.0, sum(self.selectivity(arg) for arg in predicate.args))
         if predicate.op == "not":
-            return 1.0 - self._selectivity(predicate.args[0])
+            return 1.0 - self.selectivity(predicate.args[0])
         return _GUESS.get(predicate.op, 0.5)
 
     def _known_factors(self, join: SubJoin) -> dict[tuple[str, ...], float]:

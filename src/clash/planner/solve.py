@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
@@ -22,6 +22,7 @@ from clash.planner.search import Search
 from clash.planner.solution import Solution, finish
 from clash.planner.space import Options, Space
 
+LARGEST_ISOLATED = 6  # relations; a larger query's own optimum takes longer to prove than it helps
 MOST_ARCS = 60_000  # beyond that the program cannot even be set up in a usual time limit: the heuristic's plan is the answer
 
 
@@ -36,15 +37,23 @@ class Found:
     rows: int
 
 
-def solve(space: Space, options: Options, deadline: float, start: Mapping[int, int] | None = None) -> Found:
+def solve(space: Space, options: Options, deadline: float, start: Mapping[int, int] | None = None, least: float = 0.0) -> Found:
+    """`least`: what any plan for all queries costs, known beforehand."""
     graph = space.graph
     groups = sorted(components(graph, graph.lattice.targets), key=len)
-    isolated = Isolated(space.plain, deadline)
+    isolated: list[Isolated] = []  # made when first needed: large sets never get there
+
+    def bound(target: Target) -> float:
+        if not target.complete or graph.lattice.subs[target.sub].size > LARGEST_ISOLATED:
+            return 0.0
+        if not isolated:
+            isolated.append(Isolated(space.plain, deadline))
+        return isolated[0].bound(target.sub)
 
     def one(group: list[Target]) -> Found:
         if options.formulation == "published":
             return _published(graph, group, deadline, options)
-        return _compact(graph, group, isolated, deadline, options, start or {})
+        return _compact(graph, group, bound, deadline, options, start or {}, least if len(groups) == 1 else 0.0)
 
     with ThreadPoolExecutor(min(2, os.cpu_count() or 1)) as pool:
         found = list(pool.map(one, groups))
@@ -52,8 +61,8 @@ def solve(space: Space, options: Options, deadline: float, start: Mapping[int, i
     layouts = {} if graph.model.free_copies else {s: chosen for part in found for s, chosen in part.solution.layouts.items()}
     goals = [goal for target in graph.lattice.targets for goal in graph.goals(target)]
     solution = finish(graph, goals, into, layouts)
-    bound = min(solution.cost, sum(part.bound for part in found))
-    return Found(solution, bound, all(p.optimal for p in found), sum(p.variables for p in found), sum(p.rows for p in found))
+    proven = min(solution.cost, sum(part.bound for part in found))
+    return Found(solution, proven, all(p.optimal for p in found), sum(p.variables for p in found), sum(p.rows for p in found))
 
 
 def _moves(targets: int, largest: int) -> int:
@@ -63,13 +72,23 @@ def _moves(targets: int, largest: int) -> int:
     return targets * {1: 0, 2: 0, 3: 2, 4: 8}.get(largest, 24)
 
 
-def _compact(graph: Graph, targets: list[Target], isolated: Isolated, deadline: float, options: Options, start: Mapping[int, int]) -> Found:
+def _compact(
+    graph: Graph,
+    targets: list[Target],
+    isolated: Callable[[Target], float],
+    deadline: float,
+    options: Options,
+    start: Mapping[int, int],
+    least: float,
+) -> Found:
     largest = max(graph.lattice.subs[target.sub].size for target in targets)
     heuristic = Search(graph, targets).run(_moves(len(targets), largest), deadline, start)
+    if heuristic.cost <= least * (1 + max(options.gap, 1e-9)):
+        return Found(heuristic, least, True, 0, 0)
     arcs = sum(len(graph.into[node]) for target in targets for part in graph.parts(target) for node in graph.nodes_of(part))
     if time.perf_counter() >= deadline or arcs > MOST_ARCS:
         return Found(heuristic, 0.0, False, 0, 0)
-    bounds = {target.sub: isolated.bound(target.sub) for target in targets} if not graph.model.full else {}
+    bounds = {target.sub: isolated(target) for target in targets} if not graph.model.full else {}
     if len(targets) == 1 and heuristic.cost <= bounds.get(targets[0].sub, -1.0) * (1 + 1e-9):
         return Found(heuristic, heuristic.cost, True, 0, 0)
     compact = Compact(graph, targets, bounds)

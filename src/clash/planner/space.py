@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal
 
 from clash.model.query import EqualityClass, Query
@@ -18,6 +19,9 @@ from clash.planner.sizes import Sizes
 
 StrategyName = Literal["independent", "shared", "global"]
 FormulationName = Literal["published", "compact"]
+
+
+MOST_WEIGHED = 4_000  # splits up to which every layout is weighed under `full`
 
 
 @dataclass(frozen=True)
@@ -35,24 +39,35 @@ class Space:
 
     queries: tuple[Query, ...]
     graph: Graph
-    plain: Graph  # probe costs, free copies: for bounds
     complete: bool
+    _plain: Callable[[], Graph]
+
+    @cached_property
+    def plain(self) -> Graph:
+        """The same lattice under probe costs with free copies: for bounds that hold under any layouts."""
+        return self._plain()
 
 
 def build_space(queries: tuple[Query, ...], statistics: Statistics, streams: Mapping[str, Stream], options: Options) -> Space:
     sizes = Sizes(statistics, dict(streams))
     lattice = Lattice(sizes)
-    for query, masks in zip(queries, candidates(queries, sizes, options.mirs), strict=True):
+    weight = 6 if options.model.full else 1  # places and layouts multiply the arcs of a step
+    for query, masks in zip(queries, candidates(queries, sizes, weight, options.mirs), strict=True):
         lattice.add(query, masks)
 
     def comparable(equal: EqualityClass) -> bool:
         types = [_type(streams, member.relation.stream, member.column) for member in equal]
         return all(exact(types[0], other) for other in types)
 
-    graph = Graph(lattice, sizes, options.model, options.mirs, comparable)
-    plain_model = CostModel("probe", options.model.workers, "many")
-    plain = graph if options.model.free_copies else Graph(lattice, sizes, plain_model, options.mirs, comparable)
-    return Space(queries, graph, plain, all(target.complete for target in lattice.targets))
+    complete = all(target.complete for target in lattice.targets)
+    lean = options.model.full and sum(1 for sub in lattice.subs for _ in sub.splits) > MOST_WEIGHED
+
+    def build(model: CostModel) -> Graph:
+        return Graph(lattice, sizes, model, options.mirs, comparable, lean and model.full)
+
+    graph = build(options.model)
+    plain = CostModel("probe", options.model.workers, "many")
+    return Space(queries, graph, complete and not lean, lambda: graph if options.model.free_copies else build(plain))
 
 
 def _type(streams: Mapping[str, Stream], stream: str, column: str) -> str:

@@ -10,13 +10,14 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from clash.model.layout import Layout
+from clash.model.layout import ONE, Layout
 from clash.model.query import Query, SubJoin
 from clash.model.statistics import Statistics
 from clash.model.stream import Stream
 from clash.planner.graph import NOWHERE, Graph, Node
 from clash.planner.orders import ProbeOrder, StoreKey, StorePlan, probe_orders, store_plans
 from clash.planner.replay import Known, replay, wanted_layouts
+from clash.planner.search import Search
 from clash.planner.solution import Solution, finish
 from clash.planner.solve import Found, solve
 from clash.planner.space import Options, Space, build_space
@@ -64,7 +65,7 @@ def shared(job: Job) -> Result:
     space = build_space(job.queries, job.statistics, job.streams, job.options)
     solution = merge(space, parts)
     # whatever the plan, its part for one query costs at least what the query costs alone
-    bound = max(found.bound for _, found in parts)
+    bound = max([floor(space), *(found.bound for _, found in parts)])
     found = [f for _, f in parts]
     result = _result(
         probe_orders(space.graph, solution), store_plans(space.graph, solution), solution.cost, bound, solution.rounds, found, False
@@ -83,14 +84,20 @@ def merge(space: Space, parts: list[tuple[Space, Found]]) -> Solution:
         plans.append(Known(probe_orders(alone.graph, found.solution), {query.name: query.join for query in alone.queries}, own))
         for store, layouts in own.items():
             wanted[store] = tuple(sorted({*wanted.get(store, ()), *layouts}))
-    if graph.model.layouts == "many":
-        return finish(graph, goals, replay(graph, plans), {} if graph.model.free_copies else wanted)
 
     def attempt(layouts: dict[int, tuple[int, ...]]) -> Solution:
         return finish(graph, goals, replay(graph, [replace(plan, layouts=layouts) for plan in plans]), layouts)
 
+    if not space.complete:  # the queries alone may have looked at sub-joins that all together did not
+        search = Search(graph, graph.lattice.targets)
+        search.adopt(replay(graph, plans if graph.model.layouts == "many" else [replace(p, layouts=_first(wanted)) for p in plans]))
+        return search.solution()
+
+    if graph.model.layouts == "many":
+        return finish(graph, goals, replay(graph, plans), {} if graph.model.free_copies else wanted)
+
     choices = {store: layouts for store, layouts in wanted.items() if len(layouts) > 1}
-    now = {store: layouts[:1] for store, layouts in wanted.items()}
+    now = _first(wanted)
     best = attempt(now)
     for _ in range(2):
         before = best.cost
@@ -105,6 +112,10 @@ def merge(space: Space, parts: list[tuple[Space, Found]]) -> Solution:
     return best
 
 
+def _first(wanted: Mapping[int, tuple[int, ...]]) -> dict[int, tuple[int, ...]]:
+    return {store: layouts[:1] for store, layouts in wanted.items()}
+
+
 def together(job: Job) -> Result:
     """The strategy `global`."""
     space = build_space(job.queries, job.statistics, job.streams, job.options)
@@ -113,17 +124,18 @@ def together(job: Job) -> Result:
     if job.start:
         layouts = wanted_layouts(graph, job.start_layouts or {})
         start = replay(graph, [Known(job.start, {query.name: query.join for query in job.queries}, layouts)])
-    found = solve(space, job.options, job.deadline, start)
+    many = len(graph.lattice.targets) > 1
+    spare = 0.1 * max(0.0, job.deadline - time.perf_counter()) if many else 0.0
+    least = floor(space)
+    found = solve(space, job.options, job.deadline - spare, start, least)
     solution = found.solution
-    if not found.optimal and len(job.queries) > 1 and job.deadline > time.perf_counter() - 1.0:
-        # cut off: never worse than each query on its own
-        quick = replace(job, deadline=time.perf_counter())
-        merged = merge(space, _alone(quick))
-        solution = min(solution, merged, key=lambda s: s.cost)
-    bound = found.bound if space.complete else min(found.bound, floor(space))
-    return _result(
+    if not found.optimal and many and space.complete and time.perf_counter() < job.deadline:
+        solution = min(solution, merge(space, _alone(job)), key=lambda s: s.cost)  # cut off: at least never worse than `shared`
+    bound = max(least, found.bound if space.complete else 0.0)
+    result = _result(
         probe_orders(graph, solution), store_plans(graph, solution), solution.cost, bound, solution.rounds, [found], space.complete
     )
+    return replace(result, optimal=True, bound=solution.cost) if bound >= solution.cost * (1 - 1e-9) else result
 
 
 def floor(space: Space) -> float:
@@ -131,7 +143,8 @@ def floor(space: Space) -> float:
     graph = space.graph
     roots = {node for target in graph.lattice.targets for goal in graph.goals(target) for node in [_root(graph, goal)] if node is not None}
     cost = sum(_cheapest_out(graph, root) for root in roots)
-    cost += sum(min(store.costs) for store in graph.stores if store.stream is not None)
+    cheapest = Layout("hash") if graph.model.workers > 1 else ONE
+    cost += sum(graph.model.store(cheapest, store.rows, 1, False) for store in graph.stores if store.stream is not None)
     return cost + graph.model.round_cost
 
 

@@ -1,0 +1,102 @@
+"""Probe orders of one origin, merged by common prefix into probe trees.
+
+Invariant: two steps are one node iff their parents are, and store, layout and the sub-join bound after the step are equal.
+The sub-join is the whole sharing key: relations, classes, filters, residuals and windows. An order that ends is a mark on its
+last node (`emits`, `feeds`), so an order that is a prefix of another, as a MIR's often is, costs no node.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from clash.model.layout import ALL, Layout
+from clash.model.query import Query, SubJoin
+from clash.model.relation import Relation
+from clash.planner.orders import ProbeOrder, StoreKey
+from clash.topology.equality import Streams
+from clash.topology.homes import home_layout
+
+
+@dataclass(eq=False, slots=True)
+class Node:
+    """`store`, `layout` and `adds` are None at a root. `home`: the layout of the origin's own store beside whose copy a tuple
+    enters the tree; it matters where the first step is into a replicated store, which may be probed anywhere."""
+
+    parent: Node | None
+    origin: Relation
+    owner: str | None
+    bound: SubJoin
+    store: StoreKey | None = None
+    layout: Layout | None = None
+    adds: SubJoin | None = None
+    home: Layout | None = None
+    children: dict[tuple[StoreKey, Layout, SubJoin, Layout | None], Node] = field(default_factory=dict)
+    emits: list[str] = field(default_factory=list)
+    feeds: list[StoreKey] = field(default_factory=list)
+
+    def walk(self) -> Iterator[Node]:
+        """This node and all below it, parents first."""
+        yield self
+        for child in self.children.values():
+            yield from child.walk()
+
+
+@dataclass(frozen=True, slots=True)
+class Forest:
+    """`paths`: for every order as given, the nodes of its steps."""
+
+    roots: tuple[Node, ...]
+    paths: tuple[tuple[Node, ...], ...]
+
+
+def merge_orders(
+    queries: Iterable[Query], orders: Sequence[ProbeOrder], layouts: Mapping[StoreKey, tuple[Layout, ...]], streams: Streams
+) -> Forest:
+    """The probe forest; its roots in the order in which the probe orders name them."""
+    joins = {query.name: query.join for query in queries}
+    roots: dict[tuple[Relation, SubJoin, str | None], Node] = {}
+    for order in orders:
+        roots.setdefault((order.origin, order.start, _owner(order)), Node(None, order.origin, _owner(order), order.start))
+    paths: dict[int, tuple[Node, ...]] = {}
+    homes = [_home(order, _join(order, joins), layouts, streams) for order in orders]
+    # an order that needs its tuples in a certain place decides first; one that does not joins it
+    for i in sorted(range(len(orders)), key=lambda i: (not homes[i][1], i)):
+        order, (home, needed) = orders[i], homes[i]
+        node, path = roots[order.origin, order.start, _owner(order)], []
+        if order.steps and not needed:
+            first = order.steps[0]
+            home = next((n.home for k, n in node.children.items() if k[:2] == (first.store, first.layout)), home)
+        for step in order.steps:
+            bound = _join(order, joins).sub(node.bound.relations | step.adds.relations)
+            key = (step.store, step.layout, bound, home)
+            if key not in node.children:
+                node.children[key] = Node(node, order.origin, node.owner, bound, step.store, step.layout, step.adds, home)
+            node, home = node.children[key], None
+            path.append(node)
+        node.emits += [name for name in order.queries if name not in node.emits]
+        if order.feeds is not None and order.feeds not in node.feeds:
+            node.feeds.append(order.feeds)
+        paths[i] = tuple(path)
+    return Forest(tuple(roots.values()), tuple(paths[i] for i in range(len(orders))))
+
+
+def _join(order: ProbeOrder, joins: Mapping[str, SubJoin]) -> SubJoin:
+    if order.queries:
+        return joins[order.queries[0]]
+    if order.feeds is None or order.feeds.join is None:
+        raise AssertionError(f"{order} neither answers a query nor feeds a store")
+    return order.feeds.join
+
+
+def _owner(order: ProbeOrder) -> str | None:
+    if order.feeds is not None:
+        return order.feeds.owner
+    return order.steps[0].store.owner if order.steps else None
+
+
+def _home(order: ProbeOrder, join: SubJoin, layouts: Mapping[StoreKey, tuple[Layout, ...]], streams: Streams) -> tuple[Layout | None, bool]:
+    if not order.steps or order.steps[0].layout != ALL:
+        return None, True
+    own = layouts.get(StoreKey(order.origin.stream, None, _owner(order)), ())
+    return home_layout(order, join, own, layouts, streams)

@@ -1,0 +1,106 @@
+"""Every format of every plan: complete, consistent, and safe for whatever reads it."""
+
+from __future__ import annotations
+
+import json
+from xml.etree import ElementTree
+
+import pytest
+from hypothesis import given, settings
+
+import clash
+from clash.explain import explain_dot, explain_html, explain_json, explain_svg, explain_text
+from clash.explain.shares import share_costs
+from clash.planner.plan import Plan
+from clash.topology import from_json
+
+from ..topology.plans import plans
+from .jobs import FOLDER, read_jobs
+
+WALK = read_jobs(FOLDER / "paper.txt")[2]
+
+
+@pytest.fixture(scope="module")
+def plan() -> Plan:
+    return WALK.plan()
+
+
+@given(plans())
+@settings(max_examples=60)
+def test_any_plan_in_any_format(plan: Plan) -> None:
+    text = explain_text(plan, compare=False, seconds=False)
+    assert all(line == line.rstrip() and len(line) <= 100 for line in text.splitlines())
+    for order in plan.probe_orders:
+        assert str(order.origin) in text
+    data = json.loads(explain_json(plan, compare=False))
+    assert from_json(json.dumps(data["topology"])) == plan.topology
+    assert len(data["probe_orders"]) == len(plan.probe_orders)
+    ElementTree.fromstring(explain_svg(plan))
+    assert explain_dot(plan).count("{") == explain_dot(plan).count("}")
+
+
+@given(plans())
+@settings(max_examples=60)
+def test_shares_add_up_to_the_cost(plan: Plan) -> None:
+    shares = share_costs(plan)
+    assert shares.total == pytest.approx(plan.cost)
+    assert sum(shares.own.values()) == pytest.approx(plan.cost)
+    assert all(shares.own[name] <= shares.full[name] * (1 + 1e-9) for name in shares.own)
+
+
+def test_one_line_per_probe_order(plan: Plan) -> None:
+    lines = plan.explain().splitlines()
+    assert [line.split() for line in lines if line.startswith("  S » T[c] » R[b] ")] == [
+        ["S", "»", "T[c]", "»", "R[b]", "cost", "175", "shares", "S", "»", "T[c]", "with", "q2"]
+    ]
+    assert f"found in {plan.seconds:.2f} s" in lines[2]
+
+
+def test_json_has_the_strategies_and_who_uses_what(plan: Plan) -> None:
+    data = json.loads(plan.explain(format="json"))
+    assert [c["strategy"] for c in data["strategies"]] == ["independent", "shared", "global"]
+    assert (data["cost"], data["optimal"], data["rounds"]) == (700.0, True, 2)
+    order = next(o for o in data["probe_orders"] if o["text"] == "S » T[c] » R[b]")
+    assert [step["used_by"] for step in order["steps"]] == [["q1", "q2"], ["q1"]]
+
+
+def test_dot_names_every_edge_once(plan: Plan) -> None:
+    dot = plan.explain(format="dot")
+    for edge in plan.topology.edges:
+        if edge.carries is not None and edge.source.kind == "origin":
+            assert dot.count(f'[label="{edge.label} @') == 1
+    assert dot.count("shape=cylinder") == len(plan.stores)
+    assert dot.count("style=dotted, color=gray40") == 2  # S and T feed S ⋈ T
+
+
+def test_a_notebook_shows_a_picture_and_plans_nothing_anew(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Plan, "compare", lambda self: pytest.fail("planned again"))
+    html = plan._repr_html_()
+    assert html == explain_html(plan)
+    assert "<svg" in html
+    assert "R » (S ⋈ T)[S.b]" in html
+
+
+def test_large_pictures_are_cut(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("clash.explain.svg.MOST_BOXES", 5)
+    assert "more trees" in explain_svg(plan)
+
+
+def test_odd_names_do_not_break_out() -> None:
+    text = 'SELECT R.`a<b` FROM R JOIN S ON R.`a<b` = S.`c"d`'
+    found = clash.optimize({"q": text}, workers=2, cost="probe")
+    ElementTree.fromstring(explain_svg(found))
+    assert "a<b" not in explain_html(found)
+    assert 'S[c\\"d]' in explain_dot(found)
+
+
+def test_unproven_plans_say_how_far_they_may_be_off() -> None:
+    texts = {f"q{i}": "R(a), S(a,b), T(b,c), U(c,d), V(d)" if i else "S(a,b), T(b,c), U(c)" for i in range(2)}
+    found = clash.optimize(texts, workers=4, time_limit=0.0)
+    if not found.optimal:
+        assert "no plan costs less than" in explain_text(found, compare=False)
+
+
+def test_independent_says_whose_store_it_is() -> None:
+    text = clash.optimize({"q1": "R(a), S(a)", "q2": "R(a), T(a)"}, workers=2, strategy="independent").explain()
+    assert [name for name in ("q1's R[", "q2's R[", "q2's T[") if name not in text] == []
