@@ -152,8 +152,8 @@ class Exhaustive:
 
     def _choices(self, what: SubJoin | str) -> list[tuple[Layout, ...]]:
         candidates = self.layouts(what)
-        if self.model.layouts == "one":
-            return [(layout,) for layout in candidates]
+        if self.model.layouts == "one" or (self.model.full and not isinstance(what, str)):
+            return [(layout,) for layout in candidates]  # a MIR is kept under one layout: further copies would have to be fed
         sets = itertools.chain.from_iterable(itertools.combinations(candidates, n) for n in range(1, len(candidates) + 1))
         return [tuple(candidates)] if not self.model.full else list(sets)
 

@@ -65,18 +65,16 @@ class Compact:
                         self.z[store.id, i] = milp.var(cost)
 
     def _layouts(self) -> None:
-        """A base store has a layout, a MIR's store has one if it is kept; with layouts="one" exactly one."""
+        """A base store has a layout, with layouts="one" just one; a MIR's store has one if it is kept."""
         graph, milp = self.graph, self.milp
         for store in graph.stores:
             if (store.id, 0) not in self.z:
                 continue
             z = [self.z[store.id, i] for i in range(len(store.layouts))]
-            one = graph.model.layouts == "one"
             if store.sub is None:
-                milp.row(z, [1.0] * len(z), 1.0, 1.0 if one else float(len(z)))
+                milp.row(z, [1.0] * len(z), 1.0, 1.0 if store.alone else float(len(z)))
             else:
-                m = self.m[store.sub]
-                milp.row([*z, m], [1.0] * len(z) + [-1.0], 0.0, 0.0 if one else float(len(z)))
+                milp.row([*z, self.m[store.sub]], [1.0] * len(z) + [-1.0], 0.0, 0.0)
 
     def _needs(self, at: int) -> list[int] | None:
         """The layout variables, one of which the arc needs; None where any layout will do."""
@@ -88,7 +86,6 @@ class Compact:
     def _balance(self) -> None:
         """Rows leave a node only if they come in; a goal is reached."""
         graph, milp = self.graph, self.milp
-        one = graph.model.layouts == "one"
         for node in self.nodes:
             if graph.into[node]:
                 ways = [self.y[at] for at in graph.into[node]]
@@ -101,7 +98,7 @@ class Compact:
                 if at in self.y:
                     arc = graph.arcs[at]
                     # under one layout the arcs of one step exclude each other; under many they may stand side by side
-                    alone = -1 if one and arc.probes >= 0 else at
+                    alone = -1 if arc.probes >= 0 and graph.stores[arc.store].alone else at
                     grouped.setdefault((arc.probes, graph.nodes[arc.head].sub, alone), []).append(at)
             for (probes, _, _), ways in grouped.items():
                 columns = [self.y[at] for at in ways]

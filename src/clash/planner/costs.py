@@ -20,12 +20,13 @@ LayoutRule = Literal["one", "many"]
 class Weights:
     """Per tuple, in units of one tuple sent over the network; `round` per round and window.
 
-    The ratios follow what was measured on Spark: a shuffle ~1 µs a tuple and ~50 ms a round, a probe 60–250 ns, an insert ~100 ns.
+    The ratios follow what was measured on Spark: a shuffle ~1 µs a tuple and ~50 ms a round, a step that stays
+    ~250 ns (look-up, check, gathering the result), an insert about the same.
     """
 
     send: float = 1.0
-    probe: float = 0.1
-    insert: float = 0.1
+    probe: float = 0.25
+    insert: float = 0.25
     memory: float = 0.05
     round: float = 1000.0
 
@@ -64,7 +65,7 @@ class CostModel:
         send = 0.0 if mir or n == 1 else w.send
         if layout == ALL:
             return rows * n * (send + w.insert + width * w.memory)
-        return rows * (send + w.insert * (n if layout == ONE else 1) + width * w.memory)
+        return rows * (send + (w.insert + width * w.memory) * (n if layout == ONE else 1))
 
     def feed(self, layout: Layout, rows: float, stays: bool) -> float:
         """Sending `rows` of a partial result into the MIR's store."""

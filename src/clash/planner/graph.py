@@ -57,6 +57,7 @@ class Store:
     rows: float
     layouts: list[Layout]
     costs: list[float]
+    alone: bool  # is it kept under one layout at a time? A MIR always is: every further copy would have to be fed as well
     singles: list[int] = field(default_factory=list)  # the one-relation subs that a base store serves
 
 
@@ -173,7 +174,8 @@ class Graph:
     def _store(self, stream: str | None, sub: int | None, rows: float, hashes: list[Layout], width: int) -> Store:
         layouts = hashes[:1] if self._lean else self.model.candidates(hashes)
         costs = [self.model.store(layout, rows, width, sub is not None) for layout in layouts]
-        store = Store(len(self.stores), stream, sub, rows, layouts, costs)
+        alone = not self.model.free_copies and (sub is not None or self.model.layouts == "one")
+        store = Store(len(self.stores), stream, sub, rows, layouts, costs, alone)
         self.stores.append(store)
         return store
 

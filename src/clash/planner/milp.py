@@ -9,6 +9,7 @@ import highspy
 import numpy as np
 import numpy.typing as npt
 
+TOLERANCE = 1e-6  # of a cost: below that two plans cost the same
 Values = npt.NDArray[np.float64]
 
 
@@ -19,7 +20,6 @@ class Answer:
     values: Values | None
     cost: float
     bound: float
-    optimal: bool
 
 
 class Milp:
@@ -79,12 +79,12 @@ class Milp:
         return lp
 
     def solve(
-        self, seconds: float, start: Sequence[float] | None = None, gap: float = 1e-7, options: dict[str, float] | None = None
+        self, seconds: float, start: Sequence[float] | None = None, gap: float = 0.0, options: dict[str, float] | None = None
     ) -> Answer:
         """One thread and a fixed seed: the same program gives the same answer, unless the clock cuts it off."""
         solver = highspy.Highs()  # type: ignore[no-untyped-call]
         settings: dict[str, float] = {"output_flag": False, "time_limit": max(0.01, seconds), "threads": 1, "random_seed": 0,
-                    "mip_rel_gap": gap, "mip_abs_gap": 1e-9, **(options or {})}  # fmt: skip
+                    "mip_rel_gap": max(gap, TOLERANCE / 2), "mip_abs_gap": 1e-9, **(options or {})}  # fmt: skip
         for name, value in settings.items():
             solver.setOptionValue(name, value)
         solver.passModel(self._program(relax=False))
@@ -99,8 +99,7 @@ class Milp:
             raise AssertionError("every query set has a plan, so its program has a solution")
         values = np.array(solver.getSolution().col_value)
         found = len(values) > 0 and info.primal_solution_status == highspy.SolutionStatus.kSolutionStatusFeasible
-        optimal = status == highspy.HighsModelStatus.kOptimal
-        return Answer(values if found else None, info.objective_function_value, info.mip_dual_bound, optimal)
+        return Answer(values if found else None, info.objective_function_value, info.mip_dual_bound)
 
     def relaxed(self, seconds: float) -> float:
         """The bound of the linear relaxation; −inf where it was cut off."""

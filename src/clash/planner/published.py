@@ -57,10 +57,11 @@ class Published:
         for path in self._paths(end):
             self.count += 1
             if self.count > MOST_ORDERS or (self.count % 1000 == 0 and time.perf_counter() > self._deadline):
+                why = f"over {MOST_ORDERS:,} probe orders" if self.count > MOST_ORDERS else f"out of time after {self.count:,} probe orders"
                 raise OptionError(
                     "the published formulation is too large for these queries",
-                    f"over {self.count:,} probe orders",
-                    'use formulation="compact", which has the same optimum',
+                    why,
+                    'use formulation="compact", which has the same optimum, or a longer time_limit',
                 )
             before, prefixes = -1, []
             for at, layout in path:
@@ -113,14 +114,12 @@ class Published:
         graph, milp = self.graph, self.milp
         singles = {part for target in self.targets for part in graph.parts(target)}
         probed = {sub for orders in self.orders.values() for order in orders for sub in self._probed(order)}
-        one = graph.model.layouts == "one"
         for store in graph.stores:
             base = store.stream is not None and bool(singles & set(store.singles))
             if base or store.sub in probed:
                 z = [milp.var(cost) for cost in store.costs]
                 self.z.update({(store.id, i): variable for i, variable in enumerate(z)})
-                if base or one:
-                    milp.row(z, [1.0] * len(z), 1.0 if base else 0.0, 1.0 if one else float(len(z)))
+                milp.row(z, [1.0] * len(z), 1.0 if base else 0.0, 1.0 if store.alone else float(len(z)))
         for orders in self.orders.values():
             for order in orders:
                 for at, layout in order.path:

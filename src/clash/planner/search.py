@@ -61,10 +61,12 @@ class _Saved(NamedTuple):
 class Search:
     def __init__(self, graph: Graph, targets: list[Target], seed: int = 0) -> None:
         self.graph, self.targets, self.random = graph, targets, random.Random(seed)
-        self.one = graph.model.layouts == "one"
         self.free = graph.model.free_copies
+        self.alone = [store.alone for store in graph.stores]
+        self.settles = any(self.alone)
         self._goals = {target.sub: graph.goals(target) for target in targets}
         self._size = [sub.size for sub in graph.lattice.subs]
+        self._by_cost = [sorted(ways, key=lambda at: graph.arcs[at].cost) for ways in graph.into]
         self.hop_price = 0.0  # what the dynamic program counts per hop: rounds are one number for all, so this is a guess
         self._reset()
         self._prepare()
@@ -90,7 +92,7 @@ class Search:
                 self._by_stream.setdefault(stream, []).append(target)
         self._base_stores = [s.id for s in graph.stores if s.stream in self._by_stream]
         self._choices = []
-        if self.one and not self.free:
+        if graph.model.layouts == "one" and not self.free:
             self._choices = [(at, self._by_stream[str(graph.stores[at].stream)]) for at in self._base_stores
                              if len(graph.stores[at].layouts) > 1]  # fmt: skip
         self._shared = []
@@ -105,8 +107,8 @@ class Search:
         self.into: dict[int, int] = {}
         self.need: dict[int, int] = {}  # node → how many steps, feeds and queries need it
         self.mirs: dict[int, int] = {}  # sub → how many arcs probe its store
-        self.layout: dict[int, int] = {}  # layouts="one": store → its layout
-        self.copies: dict[tuple[int, int], int] = {}  # layouts="many": (store, layout) → users
+        self.layout: dict[int, int] = {}  # store → its layout, where it has one at a time
+        self.copies: dict[tuple[int, int], int] = {}  # (store, layout) → users, where it may have several
         self.users: dict[int, int] = {}  # store → arcs that need a certain layout of it
         self.served: dict[int, int] = {}  # arc → the layout it was given
         self.cost_of_arcs = 0.0
@@ -120,7 +122,7 @@ class Search:
         self.cost_of_arcs += arc.cost
         if arc.layouts and not self.free:
             self.users[arc.store] = self.users.get(arc.store, 0) + 1
-            if not self.one:
+            if not self.alone[arc.store]:
                 layout = self._cheapest(arc.store, arc.layouts)
                 self.served[at] = layout
                 self.copies[arc.store, layout] = self.copies.get((arc.store, layout), 0) + 1
@@ -139,7 +141,7 @@ class Search:
             if not self.users[arc.store]:
                 del self.users[arc.store]
                 self.layout.pop(arc.store, None)
-            if not self.one:
+            if not self.alone[arc.store]:
                 key = (arc.store, self.served.pop(at))
                 self.copies[key] -= 1
                 if not self.copies[key]:
@@ -211,7 +213,7 @@ class Search:
         before, settled = dict(self.layout), dict[int, int]()
         while True:
             self._hold(self._goals[target.sub], self._route(target, noise))
-            if not self.one or self.free:
+            if not self.settles:
                 return
             fresh = self._fresh(target)
             votes: dict[int, dict[int, float]] = {}
@@ -234,14 +236,14 @@ class Search:
         """The steps inside the target into stores that have no layout yet."""
         held = (self.into.get(node) for level in self._levels[target.sub] for node in level.nodes)
         arcs = (self.graph.arcs[at] for at in held if at is not None)
-        return [arc for arc in arcs if arc.layouts and arc.store not in self.layout]
+        return [arc for arc in arcs if arc.layouts and self.alone[arc.store] and arc.store not in self.layout]
 
     def _route(self, target: Target, noise: float) -> _Routes:
         """The cheapest arcs for the target, everything already paid for being free."""
         graph, rnd = self.graph, self.random.random
         arcs, into_of, size = graph.arcs, graph.into, self._size
         into, mirs, price = self.into, self.mirs, self.hop_price
-        fits = None if self.free else self._fitting if self.one else self._opening
+        fits = None if self.free else self._fits
         dist: dict[int, float] = {}
         routes = _Routes()
         whole: dict[int, float] = {}  # sub → the cost of having it from every one of its relations
@@ -272,6 +274,9 @@ class Search:
                 whole[level.sub] = self._whole(level, dist, whole, routes)
         return routes
 
+    def _fits(self, store: int, layouts: tuple[int, ...]) -> float:
+        return self._fitting(store, layouts) if self.alone[store] else self._opening(store, layouts)
+
     def _opening(self, store: int, layouts: tuple[int, ...]) -> float:
         """What it costs that the store has one of the layouts; its first copy, as cheap as can be, is paid for elsewhere."""
         copies = self.copies
@@ -295,7 +300,7 @@ class Search:
         best = sum(dist[end] for end in level.ends if end not in into)
         if level.size < 3:
             return best + level.keep
-        fits = None if self.free else self._fitting if self.one else self._opening
+        fits = None if self.free else self._fits
         for a, b, by_origin in level.splits:
             cost = (0.0 if a in self.mirs else whole.get(a, 0.0)) + (0.0 if b in self.mirs else whole.get(b, 0.0))
             if cost >= best:
@@ -340,17 +345,20 @@ class Search:
 
     def rewire(self) -> None:
         """Let every node take its cheapest arc among those that need nothing new, until none changes."""
-        graph, changed = self.graph, True
+        arcs, changed = self.graph.arcs, True
         while changed:
             changed = False
             for node, at in list(self.into.items()):
-                if len(graph.into[node]) == 1 or self.into.get(node) != at:
+                if self.into.get(node) != at:
                     continue
-                held = graph.arcs[at]
-                best = min((other for other in graph.into[node] if self._ready(other)), key=lambda i: (graph.arcs[i].cost, i), default=at)
-                if graph.arcs[best].cost < held.cost - 1e-9:
-                    changed = True
-                    self._swap(at, best)
+                cost = arcs[at].cost - 1e-9
+                for other in self._by_cost[node]:
+                    if arcs[other].cost >= cost:
+                        break
+                    if self._ready(other):
+                        changed = True
+                        self._swap(at, other)
+                        break
 
     def _ready(self, at: int) -> bool:
         arc = self.graph.arcs[at]
@@ -360,7 +368,7 @@ class Search:
             return False
         if not arc.layouts or self.free:
             return True
-        if self.one:
+        if self.alone[arc.store]:
             return self.layout.get(arc.store) in arc.layouts
         return any((arc.store, i) in self.copies for i in arc.layouts)
 
@@ -539,11 +547,11 @@ class Search:
                 self._hold(goals, _Routes(dict(into)))
             else:
                 new.append(target)
-        if self.one and not self.free:
+        if self.settles:
             allowed: dict[int, set[int]] = {}
             for at in self.into.values():
                 arc = self.graph.arcs[at]
-                if arc.layouts:
+                if arc.layouts and self.alone[arc.store]:
                     allowed[arc.store] = allowed.get(arc.store, set(arc.layouts)) & set(arc.layouts)
             self.layout = {store: min(layouts) for store, layouts in allowed.items()}
         for target in new:

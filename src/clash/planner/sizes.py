@@ -7,6 +7,7 @@ them: each known set has one factor, and an estimate is multiplied by the factor
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 from clash.model.expressions import Call, Expr
@@ -16,7 +17,7 @@ from clash.model.statistics import Statistics
 from clash.model.stream import Stream
 
 # Shares of rows that pass a predicate nobody measured, by operator: the usual guesses of System R.
-_GUESS = {"=": 0.1, "<": 1 / 3, "<=": 1 / 3, "<>": 0.9, "in": 0.2, "like": 0.25, "is_null": 0.1, "is_not_null": 0.9}
+_GUESS = {"=": 0.1, "<": 1 / 3, "<=": 1 / 3, "<>": 0.9, "in": 0.2, "like": 0.25, "isnull": 0.1, "isnotnull": 0.9}
 
 
 class Sizes:
@@ -48,14 +49,10 @@ class Sizes:
         return rate * window / stream.window  # a rate is tuples in the stream's own window
 
     def _independent(self, join: SubJoin) -> float:
-        rows = 1.0
-        for relation, window in join.windows:
-            rows *= self._base(relation, window)
-        for equal in join.classes:
-            rows *= self._spanning(equal)
-        for predicate in (*join.filters, *join.residuals):
-            rows *= self.selectivity(predicate)
-        return rows
+        factors = [self._base(*window) for window in join.windows]
+        factors += [self._spanning(equal) for equal in join.classes]
+        factors += [self.selectivity(predicate) for predicate in (*join.filters, *join.residuals)]
+        return math.prod(sorted(factors))  # in one order, whatever order the sets come in: near-ties must break the same way every time
 
     def _spanning(self, equal: EqualityClass) -> float:
         members = sorted(equal)

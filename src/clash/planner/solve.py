@@ -17,11 +17,14 @@ from clash.planner.components import components
 from clash.planner.graph import Graph
 from clash.planner.isolated import Isolated
 from clash.planner.lattice import Target
+from clash.planner.milp import TOLERANCE
 from clash.planner.published import Published
 from clash.planner.search import Search
 from clash.planner.solution import Solution, finish
 from clash.planner.space import Options, Space
 
+HEURISTIC = 0.4  # of the time that is left, at most; the solver has the rest
+AT_LEAST = 0.5  # seconds for the heuristic, even if no time is given: time_limit=0 asks for it alone
 LARGEST_ISOLATED = 6  # relations; a larger query's own optimum takes longer to prove than it helps
 MOST_ARCS = 60_000  # beyond that the program cannot even be set up in a usual time limit: the heuristic's plan is the answer
 
@@ -65,11 +68,11 @@ def solve(space: Space, options: Options, deadline: float, start: Mapping[int, i
     return Found(solution, proven, all(p.optimal for p in found), sum(p.variables for p in found), sum(p.rows for p in found))
 
 
-def _moves(targets: int, largest: int) -> int:
+def _moves(targets: int, largest: int, full: bool) -> int:
     """How long the heuristic searches: a fixed number of moves, so that its answer is the same every time."""
     if targets == 1:
-        return 0 if largest < 4 else 12
-    return targets * {1: 0, 2: 0, 3: 2, 4: 8}.get(largest, 24)
+        return 40 if full else 0 if largest < 4 else 12
+    return targets * (40 if full else {1: 0, 2: 0, 3: 2, 4: 8}.get(largest, 24))
 
 
 def _compact(
@@ -82,9 +85,11 @@ def _compact(
     least: float,
 ) -> Found:
     largest = max(graph.lattice.subs[target.sub].size for target in targets)
-    heuristic = Search(graph, targets).run(_moves(len(targets), largest), deadline, start)
+    now = time.perf_counter()
+    until = now + max(AT_LEAST, HEURISTIC * (deadline - now))
+    heuristic = Search(graph, targets).run(_moves(len(targets), largest, graph.model.full), until, start)
     if heuristic.cost <= least * (1 + max(options.gap, 1e-9)):
-        return Found(heuristic, least, True, 0, 0)
+        return _found(heuristic, least, (0, 0))
     arcs = sum(len(graph.into[node]) for target in targets for part in graph.parts(target) for node in graph.nodes_of(part))
     if time.perf_counter() >= deadline or arcs > MOST_ARCS:
         return Found(heuristic, 0.0, False, 0, 0)
@@ -97,7 +102,7 @@ def _compact(
     solution = heuristic
     if answer.values is not None and answer.cost + compact.constant < heuristic.cost - 1e-9:
         solution = min(heuristic, compact.read(answer.values), key=lambda s: s.cost)
-    return Found(solution, max(0.0, min(answer.bound + compact.constant, solution.cost)), answer.optimal, *size)
+    return _found(solution, answer.bound + compact.constant, size)
 
 
 def _published(graph: Graph, targets: list[Target], deadline: float, options: Options) -> Found:
@@ -108,4 +113,9 @@ def _published(graph: Graph, targets: list[Target], deadline: float, options: Op
     if answer.values is None:
         return Found(Search(graph, targets).run(0, deadline), max(0.0, answer.bound), False, *size)
     solution = published.read(answer.values)
-    return Found(solution, max(0.0, min(answer.bound, solution.cost)), answer.optimal, *size)
+    return _found(solution, answer.bound, size)
+
+
+def _found(solution: Solution, bound: float, size: tuple[int, int]) -> Found:
+    """Optimal means proven, up to the solver's tolerance; what only meets the gap asked for is not."""
+    return Found(solution, max(0.0, min(bound, solution.cost)), bound >= solution.cost * (1 - TOLERANCE), *size)

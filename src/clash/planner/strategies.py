@@ -22,6 +22,8 @@ from clash.planner.solution import Solution, finish
 from clash.planner.solve import Found, solve
 from clash.planner.space import Options, Space, build_space
 
+ALONE = 0.25  # of the time limit, at most, for plans to start from
+
 
 @dataclass(frozen=True)
 class Result:
@@ -120,11 +122,15 @@ def together(job: Job) -> Result:
     """The strategy `global`."""
     space = build_space(job.queries, job.statistics, job.streams, job.options)
     graph = space.graph
-    start = None
+    start: Mapping[int, int] = {}
     if job.start:
         layouts = wanted_layouts(graph, job.start_layouts or {})
         start = replay(graph, [Known(job.start, {query.name: query.join for query in job.queries}, layouts)])
     many = len(graph.lattice.targets) > 1
+    if many and space.complete and job.options.model.full and not start and job.options.formulation == "compact":
+        # under `full` layouts decide more than orders do: start from queries planned alone, their stores reconciled
+        now = time.perf_counter()
+        start = merge(space, _alone(replace(job, deadline=now + ALONE * (job.deadline - now)))).into
     spare = 0.1 * max(0.0, job.deadline - time.perf_counter()) if many else 0.0
     least = floor(space)
     found = solve(space, job.options, job.deadline - spare, start, least)
