@@ -42,6 +42,7 @@ class _Routes:
     """What the dynamic program found: the best arc into each node alone, and per sub the arcs of the best split."""
 
     via: dict[int, int] = field(default_factory=dict)
+    fit: list[float | None] = field(default_factory=list)  # per demand for layouts: what meeting it costs
     trees: dict[int, tuple[int, int, list[int]]] = field(default_factory=dict)
 
 
@@ -66,10 +67,26 @@ class Search:
         self.settles = any(self.alone)
         self._goals = {target.sub: graph.goals(target) for target in targets}
         self._size = [sub.size for sub in graph.lattice.subs]
+        self._demands: list[tuple[int, tuple[int, ...]]] = [(-1, ())]  # (store, layouts that will do); the first is none at all
+        known = {self._demands[0]: 0}
+        self._demand: list[int] = []
+        for arc in graph.arcs:
+            key = (arc.store, arc.layouts) if arc.layouts and not self.free else self._demands[0]
+            if key not in known:
+                known[key] = len(self._demands)
+                self._demands.append(key)
+            self._demand.append(known[key])
+        self._ways = [[self._way(at) for at in ways] for ways in graph.into]
         self._by_cost = [sorted(ways, key=lambda at: graph.arcs[at].cost) for ways in graph.into]
         self.hop_price = 0.0  # what the dynamic program counts per hop: rounds are one number for all, so this is a guess
         self._reset()
         self._prepare()
+
+    def _way(self, at: int) -> tuple[int, int, float, int, int, int]:
+        """What the dynamic program reads of an arc: itself, tail, cost, hop, demand, and the MIR it probes."""
+        arc = self.graph.arcs[at]
+        mir = arc.probes if arc.probes >= 0 and self._size[arc.probes] > 1 else -1
+        return at, arc.tail, arc.cost, arc.hop, self._demand[at], mir
 
     def _prepare(self) -> None:
         """What the moves choose from: queries by stream, stores with a choice of layouts, sub-joins of several queries."""
@@ -240,39 +257,45 @@ class Search:
 
     def _route(self, target: Target, noise: float) -> _Routes:
         """The cheapest arcs for the target, everything already paid for being free."""
-        graph, rnd = self.graph, self.random.random
-        arcs, into_of, size = graph.arcs, graph.into, self._size
-        into, mirs, price = self.into, self.mirs, self.hop_price
-        fits = None if self.free else self._fits
+        rnd, ways_of, into, mirs, price = self.random.random, self._ways, self.into, self.mirs, self.hop_price
         dist: dict[int, float] = {}
-        routes = _Routes()
+        routes = _Routes(fit=[None] * len(self._demands))
+        via, fit = routes.via, routes.fit
+        fit[0] = 0.0
         whole: dict[int, float] = {}  # sub → the cost of having it from every one of its relations
         for level in self._levels[target.sub]:
             for node in level.nodes:
-                ways = into_of[node]
+                ways = ways_of[node]
                 if not ways or node in into:
                     dist[node] = 0.0
                     continue
                 best, chosen = INFINITE, -1
-                for at in ways:
-                    arc = arcs[at]
-                    cost = dist[arc.tail] + arc.cost + arc.hop * price
+                for at, tail, cost, hop, demand, mir in ways:
+                    cost += dist[tail]
                     if cost >= best:
                         continue
-                    if fits is not None and arc.layouts:
-                        cost += fits(arc.store, arc.layouts)
-                    probes = arc.probes
-                    if probes >= 0 and size[probes] > 1 and probes not in mirs:
-                        cost += whole[probes]
+                    extra = fit[demand]
+                    if extra is None:
+                        extra = fit[demand] = self._fits(*self._demands[demand])
+                    cost += extra + hop * price
+                    if mir >= 0 and mir not in mirs:
+                        cost += whole[mir]
                     if noise:
                         cost *= 1 + noise * rnd()
                     if cost < best:
                         best, chosen = cost, at
                 dist[node] = best
-                routes.via[node] = chosen
+                via[node] = chosen
             if level.ends:
                 whole[level.sub] = self._whole(level, dist, whole, routes)
         return routes
+
+    def _fit(self, at: int, routes: _Routes) -> float:
+        demand = self._demand[at]
+        extra = routes.fit[demand]
+        if extra is None:
+            extra = routes.fit[demand] = self._fits(*self._demands[demand])
+        return extra
 
     def _fits(self, store: int, layouts: tuple[int, ...]) -> float:
         return self._fitting(store, layouts) if self.alone[store] else self._opening(store, layouts)
@@ -300,7 +323,6 @@ class Search:
         best = sum(dist[end] for end in level.ends if end not in into)
         if level.size < 3:
             return best + level.keep
-        fits = None if self.free else self._fits
         for a, b, by_origin in level.splits:
             cost = (0.0 if a in self.mirs else whole.get(a, 0.0)) + (0.0 if b in self.mirs else whole.get(b, 0.0))
             if cost >= best:
@@ -313,16 +335,14 @@ class Search:
                 least, pick = INFINITE, (-1, -1)
                 for step, end, half in ways:
                     arc = arcs[step]
-                    way = arc.cost + arc.hop * self.hop_price
+                    way = arc.cost + arc.hop * self.hop_price + self._fit(step, routes)
+                    if way >= least:
+                        continue
                     if end >= 0:
                         last = arcs[end]
-                        way += last.cost + last.hop * self.hop_price
-                        if fits is not None and last.layouts:
-                            way += fits(last.store, last.layouts)
+                        way += last.cost + last.hop * self.hop_price + self._fit(end, routes)
                     if half != arc.tail and (half < 0 or self._home(half, routes) != arc.tail):
                         way += dist[arc.tail]
-                    if fits is not None and arc.layouts:
-                        way += fits(arc.store, arc.layouts)
                     if way < least:
                         least, pick = way, (step, end)
                 cost += least
@@ -544,7 +564,7 @@ class Search:
         for target in self.targets:
             goals = self._goals[target.sub]
             if all(goal in into for goal in goals):
-                self._hold(goals, _Routes(dict(into)))
+                self._hold(goals, _Routes(dict(into), []))
             else:
                 new.append(target)
         if self.settles:
