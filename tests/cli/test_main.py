@@ -87,21 +87,62 @@ def test_query_without_a_name() -> None:
 
 
 @pytest.mark.parametrize(
-    "arguments",
+    ("arguments", "what", "detail"),
     [
-        ("explain", "--format", "png"),
-        ("explain", "--strategy", "best"),
-        ("explain", "--workers", "0"),
-        ("explain", "--workers", "many"),
-        ("explain", "--time-limit", "-1"),
-        ("bench", "nothing"),
-        ("bench", "ilp", "--repeat", "0"),
-        ("nothing",),
-        ("--nothing",),
+        (("explain", "--format", "png"), "a value that --format does not take", "'png' is not one of"),
+        (("explain", "--strategy", "best"), "a value that --strategy does not take", "'independent', 'shared', 'global'"),
+        (("explain", "--workers", "0"), "a value that --workers does not take", "greater than or equal to 1"),
+        (("explain", "--workers", "many"), "a value that --workers does not take", "integer"),
+        (("explain", "--time-limit", "-1"), "a value that --time-limit does not take", "greater than or equal to 0"),
+        (("explain", "--strategy"), "requires an argument", "--strategy"),
+        (("explain", "a.sql", "b.sql"), "b.sql", "clash explain"),
+        (("bench", "nothing"), "no such command 'nothing'", "clash bench"),
+        (("bench", "ilp", "--repeat", "0"), "a value that --repeat does not take", "greater than or equal to 1"),
+        (("nothing",), "no such command 'nothing'", "clash"),
+        (("--nothing",), "unknown option", "clash --nothing"),
     ],
 )
-def test_wrong_options(arguments: tuple[str, ...]) -> None:
-    assert "Error" in mistake(*arguments)
+def test_wrong_options(arguments: tuple[str, ...], what: str, detail: str) -> None:
+    lines = mistake(*arguments).splitlines()
+    assert [line.split(":")[0] for line in lines] == ["error", "  detail", "  hint"]
+    assert what in lines[0]
+    assert detail in lines[1]
+    assert "--help`" in lines[2]
+
+
+def test_a_misspelt_option_names_the_nearest() -> None:
+    assert "hint: did you mean --layouts?" in mistake("explain", "--layout", "one")
+
+
+@pytest.mark.parametrize("arguments", [(), ("bench",)])
+def test_no_command_shows_the_help(arguments: tuple[str, ...]) -> None:
+    result = clash(*arguments)
+    assert "Usage: clash" in result.stdout + result.stderr
+    assert isinstance(result.exception, SystemExit)
+
+
+def test_a_mistake_in_a_job_is_found_by_the_file_s_lines(tmp_path: Path) -> None:
+    job = tmp_path / "job.sql"
+    job.write_text("-- name: q1\nSELECT R.a FROM R JOIN S ON R.a = S.a;\n-- name: q2\n\nSELECT R.a\nFROM R LEFT JOIN S ON R.a = S.a\n")
+    assert f"detail: {job}, query q2, line 6, column 8: LEFT JOIN S" in mistake("explain", str(job))
+    assert "detail: query q3, line 1, column 17: LEFT JOIN S" in mistake("explain", "-q", "q3=SELECT * FROM R LEFT JOIN S ON R.a = S.a")
+
+
+def test_missing_statistics(tmp_path: Path) -> None:
+    assert "cannot read the statistics" in mistake("explain", "-q", "q=R(a), S(a)", "--statistics", str(tmp_path / "none.json"))
+
+
+def test_rates_of_streams_that_nobody_reads_are_noted(tmp_path: Path) -> None:
+    (tmp_path / "rates.json").write_text('{"rates": {"R": 10, "Sss": 20}}')
+    result = clash("explain", "-q", "q=R(a), S(a)", "--statistics", str(tmp_path / "rates.json"))
+    assert (result.exit_code, result.stderr) == (0, "note: the statistics have rates of streams that no query reads: Sss\n")
+
+
+@pytest.mark.parametrize(("written", "start"), [("text", "PLAN for 1 query"), ("json", "{"), ("dot", "digraph")])
+def test_formats(written: str, start: str) -> None:
+    result = clash("explain", "-q", "q=R(a), S(a)", "--format", written)
+    assert result.exit_code == 0
+    assert result.stdout.startswith(start)
 
 
 @pytest.mark.parametrize("value", ["", "3,,4", "0", "-3", "3;4", "³", "99999999"])

@@ -8,21 +8,26 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cache
+from operator import itemgetter
 
 from clash.model.layout import ALL, ONE, Layout
-from clash.model.query import Query, SubJoin
+from clash.model.query import EqualityClass, Query, SubJoin
 from clash.model.relation import Attribute, Relation
 from clash.planner.costs import CostModel
 from clash.planner.sizes import Sizes
 
 Order = tuple[tuple[SubJoin, Layout], ...]
+Kept = dict[SubJoin | str, tuple[Layout, ...]]
 
 
 class Exhaustive:
-    def __init__(self, queries: tuple[Query, ...], sizes: Sizes, model: CostModel, mirs: bool) -> None:
-        self.queries, self.sizes, self.model, self.mirs = queries, sizes, model, mirs
+    def __init__(
+        self, queries: tuple[Query, ...], sizes: Sizes, model: CostModel, mirs: bool, exact: Callable[[EqualityClass], bool]
+    ) -> None:
+        """`exact`: does the class compare values of one kind, so that equal ones have one hash?"""
+        self.queries, self.sizes, self.model, self.mirs, self.exact = queries, sizes, model, mirs, exact
         self.rows = cache(sizes.rows)
         self.joins = {query.join for query in queries}
         self.parts = {part for query in queries for part in self._connected(query)}
@@ -136,19 +141,36 @@ class Exhaustive:
             return i > 0 or place is not None
         if layout == ONE:
             return place == "one"
-        return isinstance(place, Attribute) and any(place in c and attribute in c for c in head.classes)
+        return isinstance(place, Attribute) and any(place in c and attribute in c and self.exact(c) for c in head.classes)
 
     # ---- all plans ------------------------------------------------------------------------------------------
-    def best(self) -> float:
+    def best(self, below: float = math.inf) -> float:
+        """The least cost of all plans; infinite if no plan costs less than `below`, which spares most of the looking."""
         streams = sorted({r.stream for q in self.queries if len(q.join.relations) > 1 for r in q.join.relations})
-        choices = [self._choices(stream) for stream in streams]
-        self.least = math.inf
-        for chosen in itertools.product(*choices):
-            layouts: dict[SubJoin | str, tuple[Layout, ...]] = dict(zip(streams, chosen, strict=True))
-            spent = sum(self._keep(what, held) for what, held in layouts.items())
-            needs = [(join, origin, False) for join in sorted(self.joins, key=str) for origin in sorted(join.relations)]
-            self._assign(needs, {}, layouts, {}, spent)
-        return self.least
+        needs = [(join, origin, False) for join in sorted(self.joins, key=str) for origin in sorted(join.relations)]
+        always = self.model.round_cost + self._ahead(needs, {})
+        self.least = below
+        for layouts, spent in self._kept(streams, {}, always):
+            self._assign(needs, {}, layouts, {}, spent - always + self.model.round_cost)
+        return self.least if self.least < below else math.inf
+
+    def _kept(self, streams: list[str], held: Kept, spent: float) -> Iterator[tuple[Kept, float]]:
+        """All layouts of all base stores, but for those that cost too much whatever is made of them."""
+        if not streams:
+            yield held, spent
+            return
+        stream, *rest = streams
+        least = sum(min(self._keep(other, chosen) for chosen in self._choices(other)) for other in rest)
+        for cost, chosen in sorted(((self._keep(stream, c), c) for c in self._choices(stream)), key=itemgetter(0)):
+            if spent + cost + least >= self.least:
+                return
+            yield from self._kept(rest, {**held, stream: chosen}, spent + cost)
+
+    def _ahead(self, needs, paid) -> float:  # type: ignore[no-untyped-def]
+        """What is still to be paid at least: a first step for every tuple that has none yet."""
+        started = {key[0] for key, _ in paid}
+        roots = {join.sub([origin]) for join, origin, _ in needs if len(join.relations) > 1} - started
+        return sum(self.rows(root) for root in roots) * (self.model.weights.probe if self.model.full else 1.0)
 
     def _choices(self, what: SubJoin | str) -> list[tuple[Layout, ...]]:
         candidates = self.layouts(what)
@@ -163,12 +185,12 @@ class Exhaustive:
 
     def _assign(self, needs, chosen, layouts, paid, spent) -> None:  # type: ignore[no-untyped-def]
         """Give the next need an order, in every way; `paid` are the steps that run already."""
-        if spent >= self.least:
+        if spent + self._ahead(needs, paid) >= self.least:
             return
         if not needs:
             cost = spent
             if self.model.round_cost:
-                cost += self.model.round_cost * self._rounds(chosen)
+                cost += self.model.round_cost * (self._rounds(chosen) - 1)
             self.least = min(self.least, cost)
             return
         (join, origin, feeds), *rest = needs
@@ -201,7 +223,7 @@ class Exhaustive:
         stays = self.model.workers == 1 or (layout == ONE and place == "one")
         if layout.kind == "hash" and isinstance(place, Attribute) and self.model.workers > 1:
             at = Attribute(layout.relation or min(join.relations), layout.column or "")
-            stays = place == at or any(place in c and at in c for c in join.classes)
+            stays = place == at or any(place in c and at in c and self.exact(c) for c in join.classes)
         return self.model.feed(layout, self.rows(join) / len(join.relations), stays), 0 if stays else 1
 
     def _decorate(self, join, origin, order, feeds, layouts):  # type: ignore[no-untyped-def]

@@ -1,17 +1,21 @@
-"""`clash demo`: a web shop's joins, planned one by one and all at once."""
+"""`clash demo`: a web shop's joins, planned all at once; what one tuple then does, the whole plan, and what sharing saves."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.tree import Tree
+
+    from clash.planner.plan import Plan
+    from clash.topology.trees import Node
 
 WIDTH = 100
 WINDOW = "10 minutes"
-Strategy = Literal["independent", "shared", "global"]
+FOLLOWED = "orders"  # the stream whose tuples are followed through the plan
 
 # name → columns, and how many tuples arrive within the window
 STREAMS: dict[str, tuple[dict[str, str], float]] = {
@@ -60,10 +64,10 @@ QUERIES: dict[str, tuple[str, str]] = {
     ),
 }
 
-STRATEGIES: tuple[tuple[Strategy, str], ...] = (
-    ("independent", "each query its own stores and orders"),
-    ("shared", "each alone, equal parts run once"),
-    ("global", "all planned at once"),
+# one more question, asked of the finished plan
+ANOTHER = (
+    "who clicked around before writing in?",
+    "SELECT page, subject, order_id\nFROM tickets JOIN orders USING (customer_id) JOIN clicks USING (customer_id)",
 )
 
 
@@ -72,78 +76,110 @@ def demo(workers: Annotated[int, typer.Option(min=1, help="Workers that the stor
     from rich.console import Console
 
     import clash
+    from clash.cli.paint import show_plan
 
     console = Console(highlight=False)
     console.width = min(console.width, WIDTH) if console.is_terminal else WIDTH
     _show_problem(console)
-    queries = {name: sql for name, (_, sql) in QUERIES.items()}
     streams = [clash.Stream.of(name, columns, time="ts", window=WINDOW) for name, (columns, _) in STREAMS.items()]
     statistics = clash.Statistics(rates={name: rate for name, (_, rate) in STREAMS.items()}, selectivities=SELECTIVITIES)
-    plans = {
-        strategy: clash.optimize(queries, statistics, streams=streams, workers=workers, strategy=strategy) for strategy, _ in STRATEGIES
-    }
-    best = plans["global"]
-    console.rule("[bold]the plan", align="left", style="dim")
-    typer.echo(best.explain())  # as it is: it has a layout of its own
-    _show_comparison(console, {strategy: float(plan.cost) for strategy, plan in plans.items()})
-    _show_closing(console, best)
+    plan = clash.optimize({name: sql for name, (_, sql) in QUERIES.items()}, statistics, streams=streams, workers=workers)
+    _show_tuple(console, plan)
+    _title(console, "the whole plan")
+    show_plan(console, plan.explain())
+    _show_closing(console, plan)
+
+
+def _title(console: Console, words: str) -> None:
+    console.print()
+    console.rule(f"[bold]{words}", align="left", style="dim")
 
 
 def _show_problem(console: Console) -> None:
-    from rich.syntax import Syntax
     from rich.table import Table
 
     console.print(f"[bold]A web shop asks {len(QUERIES)} questions about the same {len(STREAMS)} streams, without end.")
     console.print(
-        f"Each is a join of three or four streams over the last {WINDOW}. One by one they store and"
-        " probe the same tuples again and again; together, a tuple is stored once and common steps run once.\n"
+        f"Each question is a join of three or four streams over the last {WINDOW}. Run one by one, they store and probe the same"
+        " tuples again and again. Planned together, a tuple is stored once and common steps run once."
     )
-    console.rule("[bold]streams", align="left", style="dim")
+    _title(console, f"streams, and tuples in {WINDOW}")
     streams = Table(box=None, pad_edge=False, show_header=False, padding=(0, 2, 0, 0))
     streams.add_column(style="cyan", no_wrap=True)
     streams.add_column(justify="right")
     streams.add_column(style="dim")
     for name, (columns, rate) in STREAMS.items():
-        streams.add_row(name, f"{rate:,.0f} tuples", ", ".join(columns))
+        streams.add_row(name, f"{rate:,.0f}", ", ".join(columns))
     console.print(streams)
-    console.print()
 
-    console.rule("[bold]queries", align="left", style="dim")
-    coloured = Syntax("", "sql", theme="ansi_dark", background_color="default")
+    _title(console, "queries")
     for name, (question, sql) in QUERIES.items():
         console.print(f"[bold cyan]{name}[/]  [italic]{question}")
-        for line in sql.splitlines():
-            console.print("  ", coloured.highlight(line), sep="", end="", soft_wrap=True)
-    console.print()
+        _show_sql(console, sql)
 
 
-def _show_comparison(console: Console, costs: dict[Strategy, float]) -> None:
-    from rich.table import Table
+def _show_sql(console: Console, sql: str) -> None:
+    from rich.syntax import Syntax
 
-    console.print()
-    console.rule("[bold]what sharing saves", align="left", style="dim")
-    table = Table(box=None, pad_edge=False, show_header=False, padding=(0, 2, 0, 0))
-    table.add_column(style="bold", no_wrap=True)
-    table.add_column(justify="right", no_wrap=True)
-    table.add_column(no_wrap=True, width=30)
-    table.add_column(style="dim")
-    most, alone = max(costs.values()), costs["independent"]
-    for strategy, words in STRATEGIES:
-        cost = costs[strategy]
-        length = max(1, round(30 * cost / most)) if most > 0 else 0
-        colour = "green" if strategy == "global" else "yellow"
-        table.add_row(strategy, f"{cost:,.0f}", f"[{colour}]{'█' * length}[/]", f"{_percent(cost, alone)}{words}")
-    console.print(table)
+    coloured = Syntax("", "sql", theme="ansi_dark", background_color="default")
+    for line in sql.splitlines():
+        console.print("  ", coloured.highlight(line), sep="", end="", soft_wrap=True)
 
 
-def _percent(cost: float, alone: float) -> str:
-    return f"{100 * cost / alone:3.0f} %  " if alone > 0 else ""
+def _show_tuple(console: Console, plan: Plan) -> None:
+    """The probe tree of one stream: every step runs once, whatever number of queries need it."""
+    from rich.tree import Tree
+
+    from clash.cli.paint import paint
+    from clash.explain.shares import share_costs
+    from clash.explain.wording import arrow, store_name
+
+    forest = share_costs(plan).forest
+    signs = {
+        id(node): arrow(step, plan.workers)
+        for order, path in zip(plan.probe_orders, forest.paths, strict=True)
+        for step, node in zip(order.steps, path, strict=True)
+    }
+    root = next(root for root in forest.roots if root.origin.stream == FOLLOWED)
+    own = next(str(store) for store in plan.stores if store.key.stream == FOLLOWED)
+    answered = {name for node in root.walk() for name in node.emits}
+    steps = sum(1 for _ in root.walk()) - 1
+    _title(console, f"what a tuple of {FOLLOWED} does: {steps} steps, {len(answered)} queries")
+
+    def grow(tree: Tree, node: Node) -> None:
+        for child in node.children.values():
+            if child.store is None:
+                continue
+            words = paint(f"{signs[id(child)]} {store_name(child.store)}[{child.layout}]")
+            if child.emits:
+                words.append("  answers ").append(", ".join(child.emits), "bold cyan")
+            if child.feeds:
+                words.append(f"  kept as {', '.join(map(store_name, child.feeds))}", "dim")
+            grow(tree.add(words), child)
+
+    tree = Tree(paint(f"{FOLLOWED}, stored in {own}, probes"), guide_style="dim")
+    grow(tree, root)
+    console.print(tree)
+    if plan.workers > 1:
+        console.print("[dim]› on the worker where it is, » over the network; each step runs once for all queries below it")
 
 
-def _show_closing(console: Console, plan: Any) -> None:
-    if plan.optimal:
-        proof = "proven optimal"
-    else:
-        proof = "not proven optimal" if plan.gap is None else f"at most {100 * plan.gap:.1f} % above the optimum"
-    console.print(f"\nThe global plan is {proof}; found in {plan.seconds:.2f} s.")
-    console.print("[dim]Your own queries: clash explain --help")
+def _show_closing(console: Console, plan: Plan) -> None:
+    from clash.explain.wording import number, percent, plural
+
+    costs = {compared.strategy: compared for compared in plan.compare()}
+    alone, together = costs["independent"], costs["global"]
+    _title(console, "in short")
+    console.print(
+        f"[bold green]{percent(together.cost / alone.cost)}[/] of the estimated cost of {len(plan.queries)} queries each on its own,"
+        f" and {plural(together.stores, 'store')} instead of {alone.stores}."
+    )
+    question, sql = ANOTHER
+    console.print(f"\nOne more? [italic]{question}")
+    _show_sql(console, sql)
+    more = plan.what_if(sql)
+    console.print(
+        f"adds [bold green]{number(more.marginal)}[/] to the plan's {number(plan.cost)};"
+        f" on its own it would cost {number(more.alone)}.  [dim]plan.what_if(…)"
+    )
+    console.print("\n[dim]Your own queries: clash explain --help")

@@ -3,18 +3,26 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from clash.errors import OptionError
+from clash.errors import OptionError, QueryError
+
+if TYPE_CHECKING:
+    from clash.model.statistics import Statistics
+    from clash.planner.plan import Plan
+
+EXAMPLE = "For example: `clash explain --workers 5 -q 'q1=R(a), S(a,b), T(b)' -q 'q2=S(b), T(b,c), U(c)'`"
 
 
 def explain(
     job: Annotated[
         Path | None,
         typer.Argument(
-            help="A file of SQL: each query below a line `-- name: q1`; optionally `-- statistics: file.json`.", show_default=False
+            metavar="JOB",
+            help="A file of SQL: each query below a line `-- name: q1`; a line `-- statistics: file.json` names its statistics.",
+            show_default=False,
         ),
     ] = None,
     query: Annotated[
@@ -23,25 +31,37 @@ def explain(
     statistics: Annotated[
         Path | None,
         typer.Option(
-            help="JSON with any of rates, selectivities, default_rate, default_selectivity, sizes. Wins over the job file's.",
+            help="JSON with any of rates, selectivities, default_rate, default_selectivity, sizes; instead of the job file's.",
             show_default=False,
         ),
     ] = None,
     format: Annotated[Literal["text", "json", "dot"], typer.Option("--format", "-f", help="How to write the plan.")] = "text",
     workers: Annotated[int, typer.Option(min=1, help="Workers that the stores are spread over.")] = 4,
     strategy: Annotated[
-        Literal["independent", "shared", "global"], typer.Option(help="Each query alone; alone, equal parts run once; all at once.")
+        Literal["independent", "shared", "global"],
+        typer.Option(help="Each query with stores of its own; each planned alone but equal parts run once; or all planned at once."),
     ] = "global",
     cost: Annotated[
-        Literal["probe", "full"], typer.Option(help="Probes alone, as in the paper; or storing, memory and rounds too.")
+        Literal["probe", "full"],
+        typer.Option(help="What counts: probes alone, as in the paper; or storing, memory, network and rounds too."),
     ] = "full",
-    layouts: Annotated[Literal["one", "many"], typer.Option(help="Layouts that a store may be kept under.")] = "one",
-    mirs: Annotated[bool, typer.Option("--mirs/--no-mirs", help="Whether intermediate results may be stored.")] = True,
+    layouts: Annotated[
+        Literal["one", "many"], typer.Option(help="Is a store kept under one layout, or may it have copies under several?")
+    ] = "one",
+    mirs: Annotated[
+        bool, typer.Option("--mirs/--no-mirs", metavar="", help="Whether intermediate results may be kept in stores of their own.")
+    ] = True,
     time_limit: Annotated[
-        float, typer.Option(min=0.0, metavar="SECONDS", help="The solver's time; the best plan by then is shown.")
+        float,
+        typer.Option(
+            min=0.0,
+            metavar="SECONDS",
+            help="How long to plan; the best plan by then is shown, with the bound proven by then. 0: the heuristic alone.",
+        ),
     ] = 10.0,
     formulation: Annotated[
-        Literal["published", "compact"], typer.Option(help="The integer program: the paper's, or the fast one.")
+        Literal["published", "compact"],
+        typer.Option(help="The integer program: as the paper has it, or the fast one. They have the same optimum."),
     ] = "compact",
 ) -> None:
     """Show the plan for a set of queries: probe orders, stores, what is shared, and what it costs."""
@@ -52,18 +72,36 @@ def explain(
     if not queries:
         raise OptionError("no query to explain", "", 'give a job file, or --query "q1=SELECT …"; `clash demo` shows an example')
 
+    from rich.console import Console
+
     import clash
+    from clash.cli.paint import show_plan
 
     source = statistics or written.statistics
-    plan = clash.optimize(
-        queries,
-        clash.Statistics() if source is None else clash.Statistics.load(source),
-        workers=workers,
-        strategy=strategy,
-        formulation=formulation,
-        cost=cost,
-        layouts=layouts,
-        mirs=mirs,
-        time_limit=time_limit,
-    )
-    typer.echo(plan.explain(format=format))
+    known = clash.Statistics() if source is None else clash.Statistics.load(source)
+    try:
+        plan = clash.optimize(
+            queries,
+            known,
+            workers=workers,
+            strategy=strategy,
+            formulation=formulation,
+            cost=cost,
+            layouts=layouts,
+            mirs=mirs,
+            time_limit=time_limit,
+        )
+    except QueryError as error:
+        raise written.locate(error) from None
+    _note_unused(plan, known)
+    if format == "text":
+        show_plan(Console(highlight=False), plan.explain())
+    else:
+        typer.echo(plan.explain(format=format))
+
+
+def _note_unused(plan: Plan, statistics: Statistics) -> None:
+    """A rate for a stream that no query reads is mostly a misspelt name, and would go unseen."""
+    unused = sorted(set(statistics.rates) - set(plan.streams))
+    if unused:
+        typer.echo(f"note: the statistics have rates of streams that no query reads: {', '.join(unused)}", err=True)

@@ -11,21 +11,33 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from clash.errors import ClashError, OptionError
+from clash.errors import ClashError, OptionError, QueryError
 
 _KEY = re.compile(r"\s*--\s*(name|statistics)\s*:\s*(.*?)\s*", re.IGNORECASE)
+_PLACE = re.compile(r"query (\w+), line (\d+)(?=, column \d+)")
 _ASSIGNMENT = re.compile(r"\s*([A-Za-z_][A-Za-z0-9_]*)\s*=(.*)", re.DOTALL | re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """Queries by name, in the order they were written, and the file of statistics if one is named."""
+    """Queries by name, in the order they were written; the file of statistics if one is named; where each query's text begins."""
 
     queries: dict[str, str]
     statistics: Path | None = None
+    source: str = field(default="", compare=False)
+    lines: dict[str, int] = field(default_factory=dict, compare=False)
+
+    def locate(self, error: QueryError) -> QueryError:
+        """The same mistake, its line counted in the job file and not in the query."""
+
+        def place(found: re.Match[str]) -> str:
+            first = self.lines.get(found[1])
+            return found[0] if first is None else f"{self.source}, query {found[1]}, line {first + int(found[2]) - 1}"
+
+        return QueryError(error.what, _PLACE.sub(place, error.detail), error.hint)
 
 
 def read_job(path: Path) -> Job:
@@ -36,7 +48,7 @@ def read_job(path: Path) -> Job:
         reason = (error.strerror or str(error)) if isinstance(error, OSError) else "it is not text in UTF-8"
         raise OptionError("the job file cannot be read", f"{path}: {reason}", "give a file of SQL") from None
     job = parse_job(text, str(path))
-    return Job(job.queries, None if job.statistics is None else path.parent / job.statistics)
+    return replace(job, statistics=None if job.statistics is None else path.parent / job.statistics)
 
 
 def parse_job(text: str, source: str) -> Job:
@@ -69,7 +81,14 @@ def parse_job(text: str, source: str) -> Job:
     for name, query in queries.items():
         if not any(line.strip() and not line.lstrip().startswith("--") for line in query.splitlines()):
             raise OptionError("an empty query", f"{name}, {source}, line {sections[name][0]}", "write its SQL below its name, or remove it")
-    return Job(queries, statistics)
+    lines = {name: first + 1 + _blank(body) for name, (first, body) in sections.items()}
+    return Job(queries, statistics, source, lines)
+
+
+def _blank(body: list[str]) -> int:
+    """How many lines the query's text lost at its beginning."""
+    text = "\n".join(body)
+    return text[: len(text) - len(text.lstrip())].count("\n")
 
 
 def parse_assignments(assignments: Iterable[str]) -> dict[str, str]:

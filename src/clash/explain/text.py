@@ -154,7 +154,8 @@ def _stores(plan: Plan, shares: Shares) -> list[str]:
         name = f"{wording.store_name(store.key)}{' '.join(f'[{layout}]' for layout in store.layouts)}"
         name = f"  {store.key.owner}'s {name}" if store.key.owner is not None else f"  {name}"
         users = shares.store_users[store.key]
-        table.append((name, number(store.rows), number(store.cost) if costly else "", listed(users, 6)))
+        everyone = len(users) == len(plan.queries) > 3
+        table.append((name, number(store.rows), number(store.cost) if costly else "", "all queries" if everyone else listed(users)))
     return _table(table)
 
 

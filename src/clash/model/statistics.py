@@ -92,18 +92,28 @@ class Statistics:
 
     @staticmethod
     def load(path: str | Path) -> Statistics:
+        hint = 'give a JSON file such as {"rates": {"R": 100}}, or one that Statistics.save wrote'
         try:
-            return Statistics.from_json(json.loads(Path(path).read_text()))
-        except (OSError, ValueError) as error:
-            raise OptionError("cannot read the statistics", f"{path}: {error}", "give a JSON file written by Statistics.save") from None
+            data = json.loads(Path(path).read_text())
+        except OSError as error:
+            raise OptionError("cannot read the statistics", f"{path}: {error.strerror or error}", hint) from None
+        except ValueError as error:
+            raise OptionError("the statistics are not JSON", f"{path}: {error}", hint) from None
+        try:
+            return Statistics.from_json(data)
+        except OptionError as error:
+            raise OptionError(error.what, f"{path}: {error.detail}", error.hint) from None
 
 
 def _pair(text: str) -> str:
     """`S.a=R.a` and `R.a = S.a` are one key; the text of a filter stays as it is."""
+    return " = ".join(sorted(side.strip() for side in text.split("="))) if is_equality(text) else text
+
+
+def is_equality(text: str) -> bool:
+    """Is it `stream.column = stream.column`?"""
     sides = [side.strip() for side in text.split("=")]
-    if len(sides) == 2 and all(_SIDE.fullmatch(side) for side in sides):
-        return " = ".join(sorted(sides))
-    return text
+    return len(sides) == 2 and all(_SIDE.fullmatch(side) for side in sides)
 
 
 def _number(what: str, name: str, value: float) -> float:

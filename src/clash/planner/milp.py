@@ -84,7 +84,10 @@ class Milp:
         """One thread and a fixed seed: the same program gives the same answer, unless the clock cuts it off."""
         solver = highspy.Highs()  # type: ignore[no-untyped-call]
         settings: dict[str, float] = {"output_flag": False, "time_limit": max(0.01, seconds), "threads": 1, "random_seed": 0,
-                    "mip_rel_gap": max(gap, TOLERANCE / 2), "mip_abs_gap": 1e-9, **(options or {})}  # fmt: skip
+                    "mip_rel_gap": max(gap, TOLERANCE / 2), "mip_abs_gap": 1e-9,
+            "mip_allow_restart": False,  # a restart throws away the root's work; measured: 20.7 s with, 6.4 s without
+            "mip_heuristic_run_feasibility_jump": False,  # a start is there already
+            **(options or {})}  # fmt: skip
         for name, value in settings.items():
             solver.setOptionValue(name, value)
         solver.passModel(self._program(relax=False))

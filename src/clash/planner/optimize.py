@@ -14,6 +14,7 @@ from clash.model.statistics import Statistics
 from clash.model.stream import Stream
 from clash.planner.costs import CostModel, CostName, LayoutRule
 from clash.planner.plan import Asked, Plan, WhatIf
+from clash.planner.predicates import normal_statistics
 from clash.planner.space import FormulationName, Options, StrategyName
 from clash.planner.strategies import Job, independent, shared, together
 from clash.sql import parse_queries
@@ -47,6 +48,7 @@ def optimize(
     asked = _check(statistics or Statistics(), workers, strategy, formulation, cost, layouts, mirs, time_limit, gap)
     declared = None if streams is None else _by_name(streams)
     parsed, used = parse_queries(queries, declared, windows)
+    asked = replace(asked, statistics=normal_statistics(asked.statistics, declared or used))
     asked = replace(asked, streams=declared or used, declared=declared is not None, windows=windows or {})
     return _plan(parsed, asked, began, start)
 

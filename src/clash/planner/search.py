@@ -77,6 +77,10 @@ class Search:
                 self._demands.append(key)
             self._demand.append(known[key])
         self._ways = [[self._way(at) for at in ways] for ways in graph.into]
+        self._probing: dict[int, set[int]] = {}  # MIR → the nodes that probing it leads to
+        for arc in graph.arcs:
+            if arc.probes >= 0 and self._size[arc.probes] > 1:
+                self._probing.setdefault(arc.probes, set()).add(arc.head)
         self._by_cost = [sorted(ways, key=lambda at: graph.arcs[at].cost) for ways in graph.into]
         self.hop_price = 0.0  # what the dynamic program counts per hop: rounds are one number for all, so this is a guess
         self._reset()
@@ -114,7 +118,7 @@ class Search:
                              if len(graph.stores[at].layouts) > 1]  # fmt: skip
         self._shared = []
         for at, group in shared.items():
-            if len(group) > 1 and graph.has_store(at):
+            if len(group) > 1 and graph.has_store(at) and at not in self._goals:  # a query inside others has goals of its own
                 pin = Target(at, [at], [], True)
                 self._goals[at] = graph.feeders(at)
                 self._levels[at] = [levels[part, False] for part in graph.parts(pin)]
@@ -129,6 +133,8 @@ class Search:
         self.users: dict[int, int] = {}  # store → arcs that need a certain layout of it
         self.served: dict[int, int] = {}  # arc → the layout it was given
         self.cost_of_arcs = 0.0
+        self._news: list[int] = []  # nodes that are new since `rewire` last looked
+        self._new_mirs: list[int] = []
 
     # ---- keeping count --------------------------------------------------------------------------------------
     def _take(self, at: int) -> None:
@@ -136,6 +142,7 @@ class Search:
         graph = self.graph
         arc = graph.arcs[at]
         self.into[arc.head] = at
+        self._news.append(arc.head)
         self.cost_of_arcs += arc.cost
         if arc.layouts and not self.free:
             self.users[arc.store] = self.users.get(arc.store, 0) + 1
@@ -204,6 +211,7 @@ class Search:
                 users = self.mirs.get(arc.probes, 0)
                 self.mirs[arc.probes] = users + 1
                 if not users:
+                    self._new_mirs.append(arc.probes)
                     feeders = graph.feeders(arc.probes)
                     self._prefer(arc.probes, routes)
                     todo += feeders
@@ -364,19 +372,23 @@ class Search:
         return self.graph.arcs[at].tail
 
     def rewire(self) -> None:
-        """Let every node take its cheapest arc among those that need nothing new, until none changes."""
-        arcs, changed = self.graph.arcs, True
-        while changed:
-            changed = False
-            for node, at in list(self.into.items()):
-                if self.into.get(node) != at:
+        """Let nodes take their cheapest arc among those that need nothing new. Only what came since the last time can have made an
+        arc ready: new nodes, what they lead to, and what probes new MIRs."""
+        graph, arcs, into = self.graph, self.graph.arcs, self.into
+        while self._news:
+            heads = {node for node in self._news if node in into}
+            heads |= {arcs[at].head for node in heads for at in graph.out[node] if arcs[at].head in into}
+            heads |= {head for mir in self._new_mirs for head in self._probing.get(mir, ()) if head in into}
+            self._news, self._new_mirs = [], []
+            for node in sorted(heads):
+                at = into.get(node)
+                if at is None:
                     continue
                 cost = arcs[at].cost - 1e-9
                 for other in self._by_cost[node]:
                     if arcs[other].cost >= cost:
                         break
                     if self._ready(other):
-                        changed = True
                         self._swap(at, other)
                         break
 
@@ -451,6 +463,12 @@ class Search:
             layouts.update(self.layout)
             plans.update({node: at for node, at in self.into.items() if node not in plans})
         self.adopt(plans)
+        self.rewire()
+
+    def unshared(self) -> Solution:
+        """What `_alone` makes of the queries; `run` is never worse."""
+        self._alone()
+        return self.solution()
 
     def run(self, moves: int, deadline: float, start: Mapping[int, int] | None = None) -> Solution:
         """Some constructions, then `moves` moves, each kept if it is better or, early on, not much worse."""
@@ -472,8 +490,6 @@ class Search:
         if len(targets) > 1:
             others.append(self._alone)  # sharing must pay: never worse than queries that nobody planned together
         for other in others:
-            if time.perf_counter() > deadline:
-                break
             other()
             self.rewire()
             if self.cost() < best:
@@ -556,6 +572,7 @@ class Search:
         self.into, self.need, self.mirs, self.layout = dict(saved.into), dict(saved.need), dict(saved.mirs), dict(saved.layout)
         self.copies, self.users, self.served = dict(saved.copies), dict(saved.users), dict(saved.served)
         self.cost_of_arcs = saved.cost
+        self._news, self._new_mirs = [], []
 
     def adopt(self, into: Mapping[int, int]) -> None:
         """Take over the arcs of a known plan; queries that it does not answer are put in."""

@@ -8,6 +8,7 @@ them: each known set has one factor, and an estimate is multiplied by the factor
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import replace
 
 from clash.model.expressions import Call, Expr
@@ -16,6 +17,7 @@ from clash.model.relation import Relation
 from clash.model.statistics import Statistics
 from clash.model.stream import Stream
 
+_NUMBER = re.compile(r"#\d+")
 # Shares of rows that pass a predicate nobody measured, by operator: the usual guesses of System R.
 _GUESS = {"=": 0.1, "<": 1 / 3, "<=": 1 / 3, "<>": 0.9, "in": 0.2, "like": 0.25, "isnull": 0.1, "isnotnull": 0.9}
 
@@ -78,7 +80,7 @@ class Sizes:
 
     def selectivity(self, predicate: Expr) -> float:
         """The share of rows that pass a filter or residual: as given, or guessed."""
-        given = self._statistics.predicate(str(predicate))
+        given = self._statistics.predicate(_NUMBER.sub("", str(predicate)))  # statistics are of streams, not of aliases
         if given is not None:
             return given
         if not isinstance(predicate, Call):

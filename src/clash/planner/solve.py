@@ -98,7 +98,8 @@ def _compact(
         return Found(heuristic, heuristic.cost, True, 0, 0)
     compact = Compact(graph, targets, bounds)
     size = (len(compact.milp.costs), len(compact.milp.low))
-    answer = compact.milp.solve(deadline - time.perf_counter(), compact.vector(heuristic), options.gap)
+    effort = {} if graph.model.full else {"mip_heuristic_effort": 0.0}  # under `probe` the heuristic's plan is good enough to prove
+    answer = compact.milp.solve(deadline - time.perf_counter(), compact.vector(heuristic), options.gap, effort)
     solution = heuristic
     if answer.values is not None and answer.cost + compact.constant < heuristic.cost - 1e-9:
         solution = min(heuristic, compact.read(answer.values), key=lambda s: s.cost)

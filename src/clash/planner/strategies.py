@@ -6,6 +6,7 @@ stores disagree on the layout, the one that costs least in all. `global`: one pr
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -63,19 +64,23 @@ def independent(job: Job) -> Result:
 
 
 def shared(job: Job) -> Result:
-    parts = _alone(job)
     space = build_space(job.queries, job.statistics, job.streams, job.options)
-    solution = merge(space, parts)
+    if not space.complete:  # too large to optimise each query for itself; `global` starts from the same plan, so it is never worse
+        alone = Search(space.graph, space.graph.lattice.targets).unshared()
+        orders, stores = probe_orders(space.graph, alone), store_plans(space.graph, alone)
+        return Result(orders, stores, alone.cost, min(floor(space), alone.cost), False, alone.rounds, 0, 0, False)
+    parts = _alone(job)
+    solution = merge(space, parts, job.deadline)
     # whatever the plan, its part for one query costs at least what the query costs alone
     bound = max([floor(space), *(found.bound for _, found in parts)])
     found = [f for _, f in parts]
     result = _result(
         probe_orders(space.graph, solution), store_plans(space.graph, solution), solution.cost, bound, solution.rounds, found, False
     )
-    return replace(result, complete=space.complete, optimal=space.complete and bound >= solution.cost)
+    return replace(result, complete=True, optimal=bound >= solution.cost)
 
 
-def merge(space: Space, parts: list[tuple[Space, Found]]) -> Solution:
+def merge(space: Space, parts: list[tuple[Space, Found]], deadline: float = math.inf) -> Solution:
     """Run the plans of single queries together. Stores that they want under several layouts take them one by one, the best in all."""
     graph = space.graph
     goals = [goal for target in graph.lattice.targets for goal in graph.goals(target)]
@@ -90,11 +95,6 @@ def merge(space: Space, parts: list[tuple[Space, Found]]) -> Solution:
     def attempt(layouts: dict[int, tuple[int, ...]]) -> Solution:
         return finish(graph, goals, replay(graph, [replace(plan, layouts=layouts) for plan in plans]), layouts)
 
-    if not space.complete:  # the queries alone may have looked at sub-joins that all together did not
-        search = Search(graph, graph.lattice.targets)
-        search.adopt(replay(graph, plans if graph.model.layouts == "many" else [replace(p, layouts=_first(wanted)) for p in plans]))
-        return search.solution()
-
     if graph.model.layouts == "many":
         return finish(graph, goals, replay(graph, plans), {} if graph.model.free_copies else wanted)
 
@@ -104,6 +104,8 @@ def merge(space: Space, parts: list[tuple[Space, Found]]) -> Solution:
     for _ in range(2):
         before = best.cost
         for store, layouts in choices.items():
+            if time.perf_counter() > deadline:
+                return best
             for layout in layouts:
                 if (layout,) != now[store]:
                     other = attempt({**now, store: (layout,)})
@@ -130,13 +132,16 @@ def together(job: Job) -> Result:
     if many and space.complete and job.options.model.full and not start and job.options.formulation == "compact":
         # under `full` layouts decide more than orders do: start from queries planned alone, their stores reconciled
         now = time.perf_counter()
-        start = merge(space, _alone(replace(job, deadline=now + ALONE * (job.deadline - now)))).into
+        until = now + ALONE * (job.deadline - now)
+        start = merge(space, _alone(replace(job, deadline=until)), until).into
     spare = 0.1 * max(0.0, job.deadline - time.perf_counter()) if many else 0.0
     least = floor(space)
     found = solve(space, job.options, job.deadline - spare, start, least)
     solution = found.solution
     if not found.optimal and many and space.complete and time.perf_counter() < job.deadline:
-        solution = min(solution, merge(space, _alone(job)), key=lambda s: s.cost)  # cut off: at least never worse than `shared`
+        solution = min(
+            solution, merge(space, _alone(job), job.deadline), key=lambda s: s.cost
+        )  # cut off: at least never worse than `shared`
     bound = max(least, found.bound if space.complete else 0.0)
     result = _result(
         probe_orders(graph, solution), store_plans(graph, solution), solution.cost, bound, solution.rounds, [found], space.complete

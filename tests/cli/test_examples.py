@@ -1,0 +1,52 @@
+"""What a newcomer tries first works as shown: the README's example, the example job, and every link between the pages."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from clash.cli.main import app
+
+ROOT = Path(__file__).parents[2]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+
+
+def blocks(language: str) -> list[str]:
+    found = re.findall(r"^```(\w*)\n(.*?)^```$", README, re.DOTALL | re.MULTILINE)
+    return [text for written, text in found if written == language]
+
+
+def test_the_readme_s_example_gives_what_is_printed_below_it(capsys: pytest.CaptureFixture[str]) -> None:
+    (program,), (shown,) = blocks("python"), blocks("")
+    exec(compile(program, "README.md", "exec"), {})
+    said = capsys.readouterr().out
+    for piece in shown.split("…\n"):
+        assert piece in said
+
+
+def test_the_readme_s_example_is_short() -> None:
+    (program,) = blocks("python")
+    assert len([line for line in program.splitlines() if line.strip()]) <= 10
+
+
+def test_the_example_job() -> None:
+    ran = CliRunner().invoke(app, ["explain", str(ROOT / "examples" / "orders.sql")])
+    assert (ran.exit_code, ran.stderr) == (0, "")
+    assert "PLAN for 3 queries over 6 streams on 4 workers" in ran.stdout
+    assert "orders › payments[order_id] with conversion and refunds" in ran.stdout
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_links_lead_somewhere(page: Path) -> None:
+    targets = re.findall(r"\]\(([^)#\s]+)", page.read_text(encoding="utf-8"))
+    assert [target for target in targets if "://" not in target and not (page.parent / target).exists()] == []
+
+
+def test_all_pages_are_in_the_table_of_contents() -> None:
+    index = (ROOT / "docs" / "index.md").read_text(encoding="utf-8")
+    pages = [page.relative_to(ROOT / "docs").as_posix() for page in PAGES[1:]]
+    assert [page for page in pages if page != "index.md" and f"({page})" not in index] == []

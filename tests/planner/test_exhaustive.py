@@ -1,0 +1,112 @@
+"""Against brute force: both programs find what trying every plan finds, and the strategies compare as they should."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import Phase, given, settings
+
+import clash
+from clash.planner.plan import Plan
+from clash.topology import validate
+
+from .sets import Job, jobs
+
+NO_SHRINKING = (Phase.explicit, Phase.reuse, Phase.generate)  # the sets are small as they are, and each try takes a while
+SMALL = ((2,), (3,), (2, 2), (2, 3), (2, 2, 2), (1, 2))
+
+
+def agree(job: Job) -> None:
+    plans = {formulation: job.plan(formulation=formulation) for formulation in ("compact", "published")}
+    best = job.exhaustive(plans["compact"].cost * (1 + 1e-6) + 1e-6)  # infinite if no plan costs as little as that
+    for plan in plans.values():
+        assert plan.optimal
+        assert plan.complete
+        assert plan.cost == pytest.approx(best, rel=1e-6, abs=1e-9), plan.asked.formulation
+        assert plan.gap == 0
+    strategies(job, plans["compact"])
+
+
+def strategies(job: Job, plan: Plan) -> None:
+    shared, independent = job.plan(strategy="shared"), job.plan(strategy="independent")
+    slack = 1e-6 * (1 + plan.cost)
+    assert plan.cost <= shared.cost + slack
+    if job.options["layouts"] == "many" and keep_the_same(plan):
+        assert shared.cost <= independent.cost + slack
+    for each in (plan, shared, independent):
+        validate(each)
+        assert 0 <= each.bound <= each.cost
+        assert added_up(each) == pytest.approx(each.cost, rel=1e-9, abs=1e-9)
+    again = job.plan()
+    assert (again.probe_orders, again.stores, again.cost, again.bound) == (plan.probe_orders, plan.stores, plan.cost, plan.bound)
+
+
+def keep_the_same(plan: Plan) -> bool:
+    """Do all queries keep the same rows of a stream? Where they do not, under `full`, a query's own store can be smaller than a copy
+    of the one that all use, so that stores of one's own may cost less than sharing them."""
+    own = {stream.name: stream.window for stream in plan.streams.values()}
+    plain = all(not q.join.filters and all(window == own[r.stream] for r, window in q.join.windows) for q in plan.queries)
+    return plain or plan.asked.cost == "probe"
+
+
+def added_up(plan: Plan) -> float:
+    """What is written down, equal prefixes counted once."""
+    steps: dict[object, float] = {}
+    feeds = 0.0
+    for order in plan.probe_orders:
+        owner = order.steps[0].store.owner if order.steps else None
+        join = next((q.join for q in plan.queries if q.name in order.queries), None) or (order.feeds and order.feeds.join)
+        assert join is not None
+        bound, prefix = frozenset([order.origin]), (owner, order.origin, order.start)
+        for step in order.steps:
+            bound |= step.adds.relations
+            prefix = (*prefix, step.store, step.layout, step.stays, join.sub(bound))  # type: ignore[assignment]
+            steps[prefix] = step.cost
+        feeds += order.feed_cost
+    rounds = 1000.0 * plan.rounds if plan.asked.cost == "full" and plan.workers > 1 else 0.0
+    return sum(steps.values()) + feeds + sum(store.cost for store in plan.stores) + rounds
+
+
+@settings(max_examples=150, phases=NO_SHRINKING)
+@given(jobs("probe", "one", (*SMALL, (3, 3))))
+def test_probe_cost_one_layout(job: Job) -> None:
+    agree(job)
+
+
+@settings(max_examples=150, phases=NO_SHRINKING)
+@given(jobs("probe", "many", (*SMALL, (3, 3))))
+def test_probe_cost_many_layouts(job: Job) -> None:
+    agree(job)
+
+
+@settings(max_examples=60, phases=NO_SHRINKING)
+@given(jobs("full", "one", SMALL))
+def test_full_cost_one_layout(job: Job) -> None:
+    agree(job)
+
+
+@settings(max_examples=60, phases=NO_SHRINKING)
+@given(jobs("full", "many", ((2,), (3,), (2, 2))))
+def test_full_cost_many_layouts(job: Job) -> None:
+    agree(job)
+
+
+def test_a_replicated_store_is_probed_wherever_the_own_store_puts_a_tuple() -> None:
+    """R is kept by a for q1. Its filtered tuples probe the small U without another journey, though q0 does not join by a."""
+    texts = {
+        "q0": "SELECT x1.v FROM U x0 JOIN R x1 ON x0.a = x1.b WHERE x1.v > 1",
+        "q1": "SELECT x1.v FROM S x0 JOIN R x1 ON x0.a = x1.a",
+    }
+    statistics = clash.Statistics(rates={"R": 1000, "S": 1000, "U": 7.5}, default_selectivity=0.1)
+    agree(Job(texts, statistics, {"cost": "full", "layouts": "one", "workers": 4, "mirs": True, "time_limit": 60.0}, True))
+
+
+def test_stores_of_one_s_own_can_cost_less_than_shared_ones() -> None:
+    """q0 keeps a third of R. Together, R is kept in full, and either a second copy is, or q0 probes R without knowing where."""
+    texts = {
+        "q0": "SELECT x0.v FROM R x0 JOIN T x1 ON x0.b = x1.b WHERE x0.v > 0 AND x1.v > 1",
+        "q1": "SELECT x0.v FROM R x0 JOIN U x1 ON x0.a = x1.a WHERE x0.v < x1.v AND x1.v > 1",
+    }
+    statistics = clash.Statistics(default_rate=10, default_selectivity=0.01)
+    job = Job(texts, statistics, {"cost": "full", "layouts": "many", "workers": 4, "mirs": True, "time_limit": 60.0}, True)
+    agree(job)
+    assert job.plan(strategy="independent").cost < job.plan().cost
