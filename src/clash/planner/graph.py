@@ -26,7 +26,7 @@ from clash.planner.sizes import Sizes
 
 Place = Attribute | str
 SMALL = 0.02  # of all rows: a relation that is replicated where there is no time to weigh it
-NOWHERE, WORKER, FED, DONE = "nowhere", "one worker", "fed", "delivered"
+NOWHERE, SOMEWHERE, WORKER, FED, DONE = "nowhere", "some worker", "one worker", "fed", "delivered"
 
 
 class Node(NamedTuple):
@@ -205,6 +205,8 @@ class Graph:
         store = self.store_of(sub)
         for i, layout in enumerate(store.layouts):
             place = self._place_in(sub, layout, origin)
+            if place == NOWHERE and layout.kind == "hash" and layout.column is not None:
+                place = SOMEWHERE  # on a worker that no later step asks for: enough to probe what all of them have
             if place != NOWHERE:
                 self._arc(root, self._at(origin, sub.id, place), 0.0, store.id, (i,), 0, -1)
 
@@ -294,7 +296,7 @@ class Graph:
         if sub.id not in self._inner:
             return NOWHERE
         if not isinstance(place, Attribute):
-            return place
+            return NOWHERE if place == SOMEWHERE else place  # once it has probed, a partial result is on some worker anyway
         for equal in sub.join.classes:
             if place in equal and self._exact[equal]:
                 place = min(equal)

@@ -24,7 +24,6 @@ from clash.planner.solution import Solution, finish
 from clash.planner.space import Options, Space
 
 HEURISTIC = 0.4  # of the time that is left, at most; the solver has the rest
-AT_LEAST = 0.5  # seconds for the heuristic, even if no time is given: time_limit=0 asks for it alone
 LARGEST_ISOLATED = 6  # relations; a larger query's own optimum takes longer to prove than it helps
 MOST_ARCS = 60_000  # beyond that the program cannot even be set up in a usual time limit: the heuristic's plan is the answer
 
@@ -40,8 +39,10 @@ class Found:
     rows: int
 
 
-def solve(space: Space, options: Options, deadline: float, start: Mapping[int, int] | None = None, least: float = 0.0) -> Found:
-    """`least`: what any plan for all queries costs, known beforehand."""
+def solve(
+    space: Space, options: Options, deadline: float, start: Mapping[int, int] | None = None, least: float = 0.0, at_least: float = 0.0
+) -> Found:
+    """`least`: what any plan for all queries costs, known beforehand. `at_least`: seconds that the heuristic has, even past the deadline."""
     graph = space.graph
     groups = sorted(components(graph, graph.lattice.targets), key=len)
     isolated: list[Isolated] = []  # made when first needed: large sets never get there
@@ -56,7 +57,7 @@ def solve(space: Space, options: Options, deadline: float, start: Mapping[int, i
     def one(group: list[Target]) -> Found:
         if options.formulation == "published":
             return _published(graph, group, deadline, options)
-        return _compact(graph, group, bound, deadline, options, start or {}, least if len(groups) == 1 else 0.0)
+        return _compact(graph, group, bound, deadline, options, start or {}, least if len(groups) == 1 else 0.0, at_least)
 
     with ThreadPoolExecutor(min(2, os.cpu_count() or 1)) as pool:
         found = list(pool.map(one, groups))
@@ -71,7 +72,7 @@ def solve(space: Space, options: Options, deadline: float, start: Mapping[int, i
 def _moves(targets: int, largest: int, full: bool) -> int:
     """How long the heuristic searches: a fixed number of moves, so that its answer is the same every time."""
     if targets == 1:
-        return 40 if full else 0 if largest < 4 else 12
+        return 12 if full or largest > 3 else 0
     return targets * (40 if full else {1: 0, 2: 0, 3: 2, 4: 8}.get(largest, 24))
 
 
@@ -83,10 +84,11 @@ def _compact(
     options: Options,
     start: Mapping[int, int],
     least: float,
+    at_least: float,
 ) -> Found:
     largest = max(graph.lattice.subs[target.sub].size for target in targets)
     now = time.perf_counter()
-    until = now + max(AT_LEAST, HEURISTIC * (deadline - now))
+    until = now + max(at_least, HEURISTIC * (deadline - now))
     heuristic = Search(graph, targets).run(_moves(len(targets), largest, graph.model.full), until, start)
     if heuristic.cost <= least * (1 + max(options.gap, 1e-9)):
         return _found(heuristic, least, (0, 0))

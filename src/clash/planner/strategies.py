@@ -23,6 +23,7 @@ from clash.planner.solution import Solution, finish
 from clash.planner.solve import Found, solve
 from clash.planner.space import Options, Space, build_space
 
+AT_LEAST = 0.5  # seconds for the heuristic, even if no time is given: time_limit=0 asks for it alone
 ALONE = 0.25  # of the time limit, at most, for plans to start from
 
 
@@ -136,7 +137,7 @@ def together(job: Job) -> Result:
         start = merge(space, _alone(replace(job, deadline=until)), until).into
     spare = 0.1 * max(0.0, job.deadline - time.perf_counter()) if many else 0.0
     least = floor(space)
-    found = solve(space, job.options, job.deadline - spare, start, least)
+    found = solve(space, job.options, job.deadline - spare, start, least, AT_LEAST)
     solution = found.solution
     if not found.optimal and many and space.complete and time.perf_counter() < job.deadline:
         solution = min(
@@ -182,7 +183,9 @@ def _alone(job: Job) -> list[tuple[Space, Found]]:
             space = build_space((query,), job.statistics, job.streams, job.options)
             now = time.perf_counter()
             share = max(0.0, job.deadline - now) / (len(job.queries) - i)
-            known[query.join] = (space, solve(space, job.options, min(job.deadline, now + 4 * share)))
+            found = solve(space, job.options, min(job.deadline, now + 4 * share))
+            bound = max(floor(space), found.bound if space.complete else 0.0)
+            known[query.join] = (space, replace(found, bound=min(bound, found.solution.cost), optimal=found.optimal and space.complete))
         space, found = known[query.join]
         if space.queries[0] is not query:
             space = build_space((query,), job.statistics, job.streams, job.options)

@@ -1,0 +1,192 @@
+"""Durations, types, streams, layouts and expressions."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from clash.errors import OptionError
+from clash.model.durations import LONGEST, parse_duration, show_duration
+from clash.model.expressions import Call, Col, Expr, Lit, columns, from_json, relations, to_json
+from clash.model.layout import ALL, ONE, Layout
+from clash.model.relation import Attribute, Relation
+from clash.model.stream import Stream
+from clash.model.types import exact, family, is_atomic, is_numeric, joinable, normalise
+
+NAMES = st.text("abcxyz_", min_size=1, max_size=4)
+RELATIONS = st.builds(Relation, NAMES, st.integers(0, 3))
+TYPES = ["tinyint", "smallint", "int", "bigint", "float", "double", "string", "boolean", "binary", "date", "timestamp", "timestamp_ntz"]
+
+
+# ---- durations -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "micros"),
+    [
+        ("5 seconds", 5_000_000),
+        ("1 second", 1_000_000),
+        ("0 seconds", 0),
+        ("1.5 s", 1_500_000),
+        ("1 hour 30 minutes", 5_400_000_000),
+        ("1 hour, 30 minutes", 5_400_000_000),
+        ("2h", 7_200_000_000),
+        ("250ms", 250_000),
+        ("3 US", 3),
+        (" 1  Day ", 86_400_000_000),
+        ("2 weeks", 1_209_600_000_000),
+    ],
+)
+def test_durations(text: str, micros: int) -> None:
+    assert parse_duration(text, "the window") == micros
+
+
+@given(st.integers(0, LONGEST))
+def test_durations_there_and_back(micros: int) -> None:
+    assert parse_duration(show_duration(micros), "the window") == pytest.approx(micros, abs=0 if micros < 2**53 else 64)
+
+
+def test_shown_in_the_largest_whole_unit() -> None:
+    assert [show_duration(m) for m in (None, 0, 1, 1_000_000, 90_000_000, 604_800_000_000)] == [
+        "unbounded",
+        "0 seconds",
+        "1 microsecond",
+        "1 second",
+        "90 seconds",
+        "1 week",
+    ]
+
+
+@pytest.mark.parametrize(
+    "text", ["", " ", "5", "seconds", "-5 seconds", "5 secondss", "5 months", "5 seconds x", "∞", "٥ seconds", "1e3 s"]
+)
+def test_no_durations(text: str) -> None:
+    with pytest.raises(OptionError) as error:
+        parse_duration(text, "the window of stream R")
+    assert error.value.what.startswith("the window of stream R")
+    assert "5 seconds" in error.value.hint
+
+
+@pytest.mark.parametrize("value", [5, None, 1.5, ["5 seconds"], b"5 seconds"])
+def test_durations_are_text(value: Any) -> None:
+    with pytest.raises(OptionError):
+        parse_duration(value, "epoch")
+
+
+def test_too_long() -> None:
+    with pytest.raises(OptionError) as error:
+        parse_duration("99999999999999999999 weeks", "the window")
+    assert error.value.what == "the window is too long"
+    with pytest.raises(OptionError):
+        parse_duration("9" * 400 + " weeks", "the window")
+
+
+# ---- types ---------------------------------------------------------------------------------------------------
+
+
+def test_one_spelling() -> None:
+    spelled = [normalise(t) for t in ("LONG", "Integer", " short ", "byte", "real", "DECIMAL", "decimal(10, 2)", "varchar(5)", "char(1)")]
+    assert spelled == ["bigint", "int", "smallint", "tinyint", "float", "decimal(10,0)", "decimal(10,2)", "string", "string"]
+    assert normalise("array<int>") == "array<int>"
+
+
+@given(st.sampled_from(TYPES), st.sampled_from(TYPES), st.sampled_from(TYPES))
+def test_exact_is_an_equivalence(a: str, b: str, c: str) -> None:
+    assert exact(a, a)
+    assert exact(a, b) == exact(b, a)
+    assert joinable(a, b) == joinable(b, a)
+    assert not exact(a, b) or joinable(a, b)
+    if exact(a, b) and exact(b, c):
+        assert exact(a, c)
+
+
+def test_what_joins_what() -> None:
+    assert exact("int", "bigint")
+    assert not exact("int", "double")
+    assert joinable("int", "double")
+    assert joinable("int", "decimal(10,2)")
+    assert joinable("decimal(10,2)", "decimal(10,3)")
+    assert not exact("decimal(10,2)", "decimal(10,3)")
+    assert joinable("date", "timestamp")
+    assert not joinable("string", "int")
+    assert not joinable("boolean", "int")
+    assert not joinable("array<int>", "array<int>")
+    assert joinable("unknown", "string")
+    assert (family("tinyint"), is_numeric("decimal(3,1)"), is_numeric("string"), is_atomic("map<int,int>")) == (
+        "integer",
+        True,
+        False,
+        False,
+    )
+
+
+# ---- streams -------------------------------------------------------------------------------------------------
+
+
+def test_a_stream() -> None:
+    stream = Stream.of("R", {"a": "LONG", "ts": "timestamp"}, time="ts", window="5 seconds", lateness="0 seconds", idle="1 minute")
+    assert stream.columns == (("a", "bigint"), ("ts", "timestamp"))
+    assert (stream.time, stream.window, stream.lateness, stream.idle, stream.keep) == ("ts", 5_000_000, 0, 60_000_000, "needed")
+    assert (stream.type_of("a"), stream.type_of("b")) == ("bigint", None)
+    assert Stream.of("R", {"a": "int"}).window is None
+
+
+@pytest.mark.parametrize(
+    ("name", "kinds", "options", "what"),
+    [
+        ("", {"a": "int"}, {}, "not a valid stream name"),
+        ("../R", {"a": "int"}, {}, "not a valid stream name"),
+        ("R" * 101, {"a": "int"}, {}, "not a valid stream name"),
+        ("R", {}, {}, "a stream needs at least one column"),
+        ("R", {"a": "int"}, {"time": "ts"}, "the time column is not a column of the stream"),
+        ("R", {"a": "int"}, {"time": "a"}, "the time column is not a timestamp"),
+        ("R", {"a": "int"}, {"keep": "some"}, "unknown value of keep"),
+        ("R", {"a": "int"}, {"window": "soon"}, "the window of stream R is not a duration"),
+        ("R", {"a": "int"}, {"lateness": 5}, "the lateness of stream R is not a duration"),
+        ("R", {"a": "int"}, {"idle": "5 parsecs"}, "the idle time of stream R has an unknown unit of time"),
+    ],
+)
+def test_streams_that_are_refused(name: str, kinds: dict[str, str], options: dict[str, Any], what: str) -> None:
+    with pytest.raises(OptionError) as error:
+        Stream.of(name, kinds, **options)
+    assert error.value.what == what
+    assert error.value.hint
+
+
+# ---- layouts and expressions ---------------------------------------------------------------------------------
+
+
+@given(st.builds(Layout, st.just("hash"), st.none() | NAMES, st.none() | RELATIONS) | st.sampled_from([ONE, ALL]))
+def test_layouts_there_and_back(layout: Layout) -> None:
+    assert Layout.from_json(json.loads(json.dumps(layout.to_json()))) == layout
+
+
+def test_layouts_as_text() -> None:
+    assert [str(x) for x in (ONE, ALL, Layout("hash"), Layout("hash", "a"), Layout("hash", "a", Relation("S", 1)))] == [
+        "1",
+        "*",
+        "~",
+        "a",
+        "S#2.a",
+    ]
+    assert str(Attribute(Relation("S"), "b")) == "S.b"
+
+
+LEAVES = st.builds(Col, RELATIONS, NAMES, st.sampled_from(TYPES)) | st.builds(
+    Lit, st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=5), st.sampled_from(TYPES)
+)
+EXPRESSIONS = st.recursive(
+    LEAVES, lambda inner: st.builds(Call, st.sampled_from(["+", "and", "cast"]), st.lists(inner, max_size=3).map(tuple), st.just("int"))
+)
+
+
+@given(EXPRESSIONS)
+def test_expressions_there_and_back(expression: Expr) -> None:
+    assert from_json(json.loads(json.dumps(to_json(expression)))) == expression
+    found = list(columns(expression))
+    assert relations(expression) == {column.relation for column in found}
+    assert str(expression)
