@@ -42,7 +42,7 @@ class Found:
 def solve(
     space: Space, options: Options, deadline: float, start: Mapping[int, int] | None = None, least: float = 0.0, at_least: float = 0.0
 ) -> Found:
-    """`least`: what any plan for all queries costs, known beforehand. `at_least`: seconds that the heuristic has, even past the deadline."""
+    """`least`: what any plan for all queries costs, known beforehand. `at_least`: seconds for the heuristic, even past the deadline."""
     graph = space.graph
     groups = sorted(components(graph, graph.lattice.targets), key=len)
     isolated: list[Isolated] = []  # made when first needed: large sets never get there
