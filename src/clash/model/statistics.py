@@ -41,11 +41,12 @@ class Statistics:
             raise OptionError("a selectivity is above 1", f"{worst[0]}: {worst[1]}", "write the share of pairs that match, 0 to 1")
         sizes = {}
         for streams, size in self.sizes.items():
-            names = tuple(sorted([streams] if isinstance(streams, str) else streams))
-            if len(names) < 2:
+            names = (streams,) if isinstance(streams, str) else tuple(streams)
+            if len(names) < 2 or not all(isinstance(name, str) for name in names):
                 raise OptionError(
                     "a known size needs two or more streams", f"{streams!r}", 'write sizes={("S", "T"): 150}; one stream has a rate'
                 )
+            names = tuple(sorted(names))
             sizes[names] = _number("size", " ⋈ ".join(names), size)
         object.__setattr__(self, "sizes", sizes)
         object.__setattr__(self, "_pairs", {_pair(text): value for text, value in self.selectivities.items()})

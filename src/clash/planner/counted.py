@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from clash.planner.graph import Graph
 from clash.planner.lattice import Target
-from clash.planner.solution import Solution, count_rounds, finish
+from clash.planner.solution import Solution, count_rounds, finish, settle
 
 
 @dataclass(slots=True)
@@ -42,6 +42,7 @@ class Counted:
         self.free = graph.model.free_copies
         self.alone = [store.alone for store in graph.stores]
         self.settles = any(self.alone)
+        self._several = not self.free and not all(self.alone)
         self._goals = {target.sub: graph.goals(target) for target in targets}
         self._size = [sub.size for sub in graph.lattice.subs]
         streams = {r.stream for target in targets for r in graph.lattice.subs[target.sub].relations}
@@ -181,6 +182,20 @@ class Counted:
                     if self._ready(other):
                         self._swap(at, other)
                         break
+
+        if self._several:
+            self._regroup()
+
+    def _regroup(self) -> None:
+        """Serve all arcs with as few copies as will do; one by one they may have opened more."""
+        demands = [at for at in self.into.values() if self.graph.arcs[at].layouts and not self.alone[self.graph.arcs[at].store]]
+        chosen = settle(self.graph, demands, {}, set())
+        self.copies = {}
+        for at in demands:
+            arc = self.graph.arcs[at]
+            layout = next(i for i in chosen[arc.store] if i in arc.layouts)
+            self.served[at] = layout
+            self.copies[arc.store, layout] = self.copies.get((arc.store, layout), 0) + 1
 
     def _ready(self, at: int) -> bool:
         arc = self.graph.arcs[at]

@@ -45,6 +45,8 @@ def optimize(
     plan to start from, such as the one that runs. Without `streams`, schemas are read off the queries.
     """
     began = time.perf_counter()
+    if start is not None and not isinstance(start, Plan):
+        raise OptionError("start is not a plan", type(start).__name__, "give what clash.optimize returned")
     asked = _check(statistics or Statistics(), workers, strategy, formulation, cost, layouts, mirs, time_limit, gap)
     declared = None if streams is None else _by_name(streams)
     parsed, used = parse_queries(queries, declared, windows)

@@ -106,7 +106,7 @@ def _walk(graph: Graph, order: ProbeOrder, end: SubJoin, feeds: bool, wanted: Wa
 
 
 def _allowed(graph: Graph, store: int, layouts: tuple[int, ...], layout: Layout | None, wanted: Wanted) -> bool:
-    if layout is not None and graph.model.layouts == "many":
+    if layout is not None and not graph.stores[store].alone:
         return any(graph.stores[store].layouts[i] == layout for i in layouts)
     return any(i in layouts for i in wanted.get(store, ()))
 

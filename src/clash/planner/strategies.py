@@ -93,14 +93,14 @@ def merge(space: Space, parts: list[tuple[Space, Found]], deadline: float = math
         for store, layouts in own.items():
             wanted[store] = tuple(sorted({*wanted.get(store, ()), *layouts}))
 
-    def attempt(layouts: dict[int, tuple[int, ...]]) -> Solution:
-        return finish(graph, goals, replay(graph, [replace(plan, layouts=layouts) for plan in plans]), layouts)
+    alone_stores = {store: layouts for store, layouts in wanted.items() if graph.stores[store].alone}
 
-    if graph.model.layouts == "many":
-        return finish(graph, goals, replay(graph, plans), {} if graph.model.free_copies else wanted)
+    def attempt(settled: dict[int, tuple[int, ...]]) -> Solution:
+        walked = replay(graph, [replace(plan, layouts={**plan.layouts, **settled}) for plan in plans])
+        return finish(graph, goals, walked, {} if graph.model.free_copies else {**wanted, **settled})
 
-    choices = {store: layouts for store, layouts in wanted.items() if len(layouts) > 1}
-    now = _first(wanted)
+    choices = {store: layouts for store, layouts in alone_stores.items() if len(layouts) > 1}
+    now = {store: layouts[:1] for store, layouts in alone_stores.items()}
     best = attempt(now)
     for _ in range(2):
         before = best.cost
@@ -117,32 +117,32 @@ def merge(space: Space, parts: list[tuple[Space, Found]], deadline: float = math
     return best
 
 
-def _first(wanted: Mapping[int, tuple[int, ...]]) -> dict[int, tuple[int, ...]]:
-    return {store: layouts[:1] for store, layouts in wanted.items()}
-
-
 def together(job: Job) -> Result:
     """The strategy `global`."""
     space = build_space(job.queries, job.statistics, job.streams, job.options)
     graph = space.graph
     start: Mapping[int, int] = {}
+    held: list[Solution] = []  # plans that are there already
     if job.start:
         layouts = wanted_layouts(graph, job.start_layouts or {})
         start = replay(graph, [Known(job.start, {query.name: query.join for query in job.queries}, layouts)])
+        goals = [goal for target in graph.lattice.targets for goal in graph.goals(target)]
+        if all(goal in start or graph.is_root(goal) for goal in goals):
+            held.append(finish(graph, goals, start, {} if graph.model.free_copies else layouts))
     many = len(graph.lattice.targets) > 1
     if many and space.complete and job.options.model.full and not start and job.options.formulation == "compact":
         # under `full` layouts decide more than orders do: start from queries planned alone, their stores reconciled
         now = time.perf_counter()
         until = now + ALONE * (job.deadline - now)
-        start = merge(space, _alone(replace(job, deadline=until)), until).into
+        held.append(merge(space, _alone(replace(job, deadline=until)), until))
+        start = held[0].into
     spare = 0.1 * max(0.0, job.deadline - time.perf_counter()) if many else 0.0
     least = floor(space)
     found = solve(space, job.options, job.deadline - spare, start, least, AT_LEAST)
-    solution = found.solution
+    solution = min([found.solution, *held], key=lambda s: s.cost)
     if not found.optimal and many and space.complete and time.perf_counter() < job.deadline:
-        solution = min(
-            solution, merge(space, _alone(job), job.deadline), key=lambda s: s.cost
-        )  # cut off: at least never worse than `shared`
+        # cut off: at least never worse than `shared`
+        solution = min(solution, merge(space, _alone(job), job.deadline), key=lambda s: s.cost)
     bound = max(least, found.bound if space.complete else 0.0)
     result = _result(
         probe_orders(graph, solution), store_plans(graph, solution), solution.cost, bound, solution.rounds, [found], space.complete
