@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import sys
 from collections.abc import Callable
 from typing import Annotated, Any
 
@@ -70,5 +72,8 @@ def _options(
 
 
 def main() -> None:
-    """The entry point."""
+    """The entry point. On a terminal without » and ⋈ they show as ? rather than as a stack trace."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
     app()

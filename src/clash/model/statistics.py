@@ -7,7 +7,6 @@ its text in normal form. `sizes` are known sizes of sub-joins, by the streams th
 from __future__ import annotations
 
 import json
-import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -16,6 +15,7 @@ from typing import Any
 
 from clash.errors import OptionError
 
+MOST = 1e15  # tuples in a window; more is a slip of the pen
 _SIDE = re.compile(r"[A-Za-z_]\w*\.[A-Za-z_]\w*")
 
 
@@ -30,6 +30,13 @@ class Statistics:
     sizes: Mapping[tuple[str, ...], float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        for name, table, example in (
+            ("rates", self.rates, '{"R": 100}'),
+            ("selectivities", self.selectivities, '{"R.a = S.a": 0.01}'),
+            ("sizes", self.sizes, '{("S", "T"): 150}'),
+        ):
+            if not isinstance(table, Mapping) or (name != "sizes" and not all(isinstance(key, str) for key in table)):
+                raise OptionError(f"{name} are not a table of numbers by name", repr(table)[:200], f"write {name}={example}")
         for what, value in (("default_rate", self.default_rate), ("default_selectivity", self.default_selectivity)):
             _number(what, what, value)
         for stream, rate in self.rates.items():
@@ -96,9 +103,9 @@ class Statistics:
         hint = 'give a JSON file such as {"rates": {"R": 100}}, or one that Statistics.save wrote'
         try:
             data = json.loads(Path(path).read_text())
-        except OSError as error:
-            raise OptionError("cannot read the statistics", f"{path}: {error.strerror or error}", hint) from None
-        except ValueError as error:
+        except (OSError, TypeError) as error:
+            raise OptionError("cannot read the statistics", f"{path}: {getattr(error, 'strerror', None) or error}", hint) from None
+        except (ValueError, RecursionError) as error:
             raise OptionError("the statistics are not JSON", f"{path}: {error}", hint) from None
         try:
             return Statistics.from_json(data)
@@ -118,6 +125,6 @@ def is_equality(text: str) -> bool:
 
 
 def _number(what: str, name: str, value: float) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value) or value < 0:
-        raise OptionError(f"a {what} must be a number, not negative", f"{name}: {value!r}", "write e.g. 100 or 0.01")
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= MOST:  # NaN is neither
+        raise OptionError(f"a {what} must be a number from 0 to {MOST:g}", f"{name}: {value!r}"[:200], "write e.g. 100 or 0.01")
     return float(value)

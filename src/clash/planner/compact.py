@@ -229,7 +229,8 @@ class Compact:
         for target in self.targets:
             steps = [at for sub in self.parts[target.sub] for node in graph.nodes_of(sub) for at in graph.into[node]]
             if isolated.get(target.sub, 0.0) > 0.0:
-                self.milp.row([self.y[at] for at in steps], [self._sent(at) for at in steps], low=isolated[target.sub] * (1 - 1e-9))
+                unit = isolated[target.sub]
+                self.milp.row([self.y[at] for at in steps], [self._sent(at) / unit for at in steps], low=1 - 1e-9)
             if not graph.model.free_copies:
                 self._forced(target, steps)
 
@@ -257,8 +258,8 @@ class Compact:
                 wide = [at for at in into if at not in set(known)]
                 self.milp.row(
                     [*(self.y[at] for at in wide), *(self.z[store.id, i] for i in useful)],
-                    [*(self._sent(at) for at in wide), *(traffic for _ in useful)],
-                    low=traffic * (1 - 1e-9),
+                    [*(self._sent(at) / traffic for at in wide), *(1.0 for _ in useful)],
+                    low=1 - 1e-9,
                 )
 
     def _least_traffic(self, target: Target, single: int) -> float:

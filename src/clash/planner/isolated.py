@@ -70,7 +70,7 @@ class Isolated:
         bound = self._relaxed(compact)
         left = self.deadline - time.perf_counter()
         if bound < enough * _SAFE and left > 0:
-            answer = compact.milp.solve(min(2.0, left), options={"objective_bound": enough})
+            answer = compact.milp.solve(min(2.0, left), options={"objective_bound": enough * compact.milp.scale})
             bound = max(bound, min(answer.bound, enough))
         return bound
 

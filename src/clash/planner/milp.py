@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -62,10 +63,16 @@ class Milp:
     def exactly(self, columns: Sequence[int], value: float) -> None:
         self.row(columns, [1.0] * len(columns), value, value)
 
+    @property
+    def scale(self) -> float:
+        """The solver's tolerances are absolute: the largest cost becomes 10⁵, whatever the rates are."""
+        largest = max(self.costs, default=0.0)
+        return 1e5 / largest if 0.0 < largest < math.inf else 1.0
+
     def _program(self, relax: bool) -> highspy.HighsLp:
         lp = highspy.HighsLp()
         lp.num_col_, lp.num_row_ = len(self.costs), len(self.low)
-        lp.col_cost_ = np.array(self.costs)
+        lp.col_cost_ = np.array(self.costs) * self.scale
         lp.col_lower_ = np.array(self.least)
         lp.col_upper_ = np.array(self.most)
         lp.row_lower_, lp.row_upper_ = np.array(self.low), np.array(self.high)
@@ -102,7 +109,7 @@ class Milp:
             raise AssertionError("every query set has a plan, so its program has a solution")
         values = np.array(solver.getSolution().col_value)
         found = len(values) > 0 and info.primal_solution_status == highspy.SolutionStatus.kSolutionStatusFeasible
-        return Answer(values if found else None, info.objective_function_value, info.mip_dual_bound)
+        return Answer(values if found else None, info.objective_function_value / self.scale, info.mip_dual_bound / self.scale)
 
     def relaxed(self, seconds: float) -> float:
         """The bound of the linear relaxation; −inf where it was cut off."""
@@ -113,4 +120,4 @@ class Milp:
         solver.run()
         if solver.getModelStatus() != highspy.HighsModelStatus.kOptimal:
             return -float("inf")
-        return float(solver.getInfo().objective_function_value)
+        return float(solver.getInfo().objective_function_value) / self.scale

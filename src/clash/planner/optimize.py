@@ -47,7 +47,9 @@ def optimize(
     began = time.perf_counter()
     if start is not None and not isinstance(start, Plan):
         raise OptionError("start is not a plan", type(start).__name__, "give what clash.optimize returned")
-    asked = _check(statistics or Statistics(), workers, strategy, formulation, cost, layouts, mirs, time_limit, gap)
+    if windows is not None and not (isinstance(windows, Mapping) and all(isinstance(w, Mapping) for w in windows.values())):
+        raise OptionError("windows are not a table", repr(windows), 'write windows={"q1": {"R": "5 seconds"}}')
+    asked = _check(Statistics() if statistics is None else statistics, workers, strategy, formulation, cost, layouts, mirs, time_limit, gap)
     declared = None if streams is None else _by_name(streams)
     parsed, used = parse_queries(queries, declared, windows)
     asked = replace(asked, statistics=normal_statistics(asked.statistics, declared or used))
@@ -99,7 +101,7 @@ def _check(
     if not isinstance(statistics, Statistics):
         raise OptionError("statistics are not a clash.Statistics", type(statistics).__name__, 'write clash.Statistics(rates={"R": 100})')
     if isinstance(workers, bool) or not isinstance(workers, int) or not 1 <= workers <= MOST_WORKERS:
-        raise OptionError("workers must be a whole number", repr(workers), f"write 1 to {MOST_WORKERS:,}")
+        raise OptionError("the number of workers is out of range", repr(workers), f"write a whole number from 1 to {MOST_WORKERS:,}")
     for name, value, allowed in (
         ("strategy", strategy, get_args(StrategyName)),
         ("formulation", formulation, get_args(FormulationName)),
@@ -109,16 +111,20 @@ def _check(
         if value not in allowed:
             raise OptionError(f"unknown {name}", repr(value), f"write one of {', '.join(allowed)}")
     for name, number, most in (("time_limit", time_limit, math.inf), ("gap", gap, 1.0)):
-        if isinstance(number, bool) or not isinstance(number, int | float) or math.isnan(number) or not 0 <= number <= most:
+        if isinstance(number, bool) or not isinstance(number, int | float) or not 0 <= number <= most:
             raise OptionError(
-                f"{name} must be a number, not negative", repr(number), "write seconds" if name == "time_limit" else "write a share, 0 to 1"
+                f"{name} is out of range", repr(number), "write seconds, 0 or more" if name == "time_limit" else "write a share, 0 to 1"
             )
-    limit = min(float(time_limit), 1e9)
-    return Asked(statistics, {}, {}, False, workers, strategy, formulation, cost, layouts, bool(mirs), limit, float(gap))  # type: ignore[arg-type]
+    if not isinstance(mirs, bool):
+        raise OptionError("mirs is neither True nor False", repr(mirs), "write mirs=False to keep no intermediate results")
+    limit = float(min(time_limit, 1e9))
+    return Asked(statistics, {}, {}, False, workers, strategy, formulation, cost, layouts, mirs, limit, float(gap))  # type: ignore[arg-type]
 
 
 def _by_name(streams: Iterable[Stream]) -> dict[str, Stream]:
     found: dict[str, Stream] = {}
+    if not isinstance(streams, Iterable):
+        raise OptionError("streams are not a list of streams", repr(streams), 'write streams=[clash.Stream.of("R", {"a": "bigint"})]')
     for stream in streams.values() if isinstance(streams, Mapping) else streams:
         if not isinstance(stream, Stream):
             raise OptionError("not a stream", repr(stream), 'write clash.Stream.of("R", {"a": "bigint"})')

@@ -104,7 +104,7 @@ class Plan:
         from clash import explain
 
         writers = {"text": explain.explain_text, "json": explain.explain_json, "dot": explain.explain_dot}
-        if format not in writers:
+        if not isinstance(format, str) or format not in writers:
             raise OptionError("unknown format", repr(format), "write text, json or dot")
         return writers[format](self)
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from clash.model.layout import Layout
 from clash.model.query import SubJoin
-from clash.planner.graph import DONE, FED, NOWHERE, Graph, Node
+from clash.planner.graph import DONE, FED, NOWHERE, Arc, Graph, Node
 from clash.planner.orders import ProbeOrder, StoreKey
 from clash.planner.solution import arrivals
 
@@ -63,52 +63,66 @@ def _supported(graph: Graph, own: Mapping[int, int], node: int) -> bool:
 
 
 def _walk(graph: Graph, order: ProbeOrder, end: SubJoin, feeds: bool, wanted: Wanted) -> list[tuple[int, int]]:
-    """(node, arc into it) along the order; empty where the graph lacks a step of it."""
+    """(node, arc into it) along the order; empty where the graph lacks a step of it. The tuple starts where it is cheapest: nowhere, or
+    where one of its own store's layouts puts it."""
     lattice = graph.lattice
+    single, whole = lattice.find(end.sub([order.origin])), lattice.find(end)
+    root = None if single is None else graph.find(Node(order.origin, single, NOWHERE))
+    if root is None or whole is None:
+        return []
+    starts: list[list[tuple[int, int]]] = [[]]
+    for at in graph.out[root]:
+        arc = graph.arcs[at]
+        if arc.probes < 0 and graph.nodes[arc.head].place not in (FED, DONE) and _allowed(graph, arc, None, wanted):
+            starts.append([(arc.head, at)])
+    best: list[tuple[int, int]] = []
+    for start in starts:
+        path = _follow(graph, root, start, order, end, (FED if feeds else DONE) if graph.model.full else None, wanted)
+        if path and (not best or _cost(graph, path) < _cost(graph, best)):
+            best = path
+    return best
+
+
+def _cost(graph: Graph, path: list[tuple[int, int]]) -> float:
+    return sum(graph.arcs[at].cost for _, at in path)
+
+
+def _follow(
+    graph: Graph, root: int, start: list[tuple[int, int]], order: ProbeOrder, end: SubJoin, last: str | None, wanted: Wanted
+) -> list[tuple[int, int]]:
+    path = list(start)
     bound = frozenset([order.origin])
-    single, whole = lattice.find(end.sub(bound)), lattice.find(end)
-    if single is None or whole is None:
-        return []
-    node = graph.find(Node(order.origin, single, NOWHERE))
-    if node is None:
-        return []
-    path: list[tuple[int, int]] = []
-
-    def go(probes: int, head_sub: int, places: tuple[str, ...] | None, layout: Layout | None) -> bool:
-        nonlocal node
-        best = None
-        for at in graph.out[node]:  # type: ignore[index]
-            arc = graph.arcs[at]
-            head = graph.nodes[arc.head]
-            if arc.probes != probes or head.sub != head_sub or (places is not None and head.place not in places):
-                continue
-            if probes < 0 and places is None and head.place in (FED, DONE):
-                continue
-            if arc.store >= 0 and arc.layouts and not _allowed(graph, arc.store, arc.layouts, layout, wanted):
-                continue
-            if best is None or arc.cost < graph.arcs[best].cost:
-                best = at
-        if best is not None:
-            node = graph.arcs[best].head
-            path.append((node, best))
-        return best is not None
-
-    go(-1, single, None, None)  # to where the origin's own store puts the tuple, if that helps
+    stops: list[tuple[int | None, SubJoin, Layout | None, str | None]] = []  # (probed, covered, layout, place to end at)
     for step in order.steps:
-        probed = lattice.find(end.sub(step.adds.relations))
         bound = bound | step.adds.relations
-        covered = lattice.find(end.sub(bound))
-        if probed is None or covered is None or not go(probed, covered, None, step.layout):
+        stops.append((graph.lattice.find(end.sub(step.adds.relations)), end.sub(bound), step.layout, None))
+    if last is not None:
+        stops.append((-1, end, None, last))
+    for probed, covered, layout, place in stops:
+        node = path[-1][0] if path else root
+        sub = graph.lattice.find(covered)
+        ways = [
+            at
+            for at in graph.out[node]
+            if graph.arcs[at].probes == probed
+            and graph.nodes[graph.arcs[at].head].sub == sub
+            and (place is None or graph.nodes[graph.arcs[at].head].place == place)
+            and _allowed(graph, graph.arcs[at], layout, wanted)
+        ]
+        if not ways:
             return []
-    if graph.model.full and not go(-1, whole, (FED if feeds else DONE,), None):
-        return []
+        at = min(ways, key=lambda way: graph.arcs[way].cost)
+        path.append((graph.arcs[at].head, at))
     return path
 
 
-def _allowed(graph: Graph, store: int, layouts: tuple[int, ...], layout: Layout | None, wanted: Wanted) -> bool:
-    if layout is not None and not graph.stores[store].alone:
-        return any(graph.stores[store].layouts[i] == layout for i in layouts)
-    return any(i in layouts for i in wanted.get(store, ()))
+def _allowed(graph: Graph, arc: Arc, layout: Layout | None, wanted: Wanted) -> bool:
+    if arc.store < 0 or not arc.layouts:
+        return True
+    store = graph.stores[arc.store]
+    if layout is not None and not store.alone:
+        return any(store.layouts[i] == layout for i in arc.layouts)
+    return any(i in arc.layouts for i in wanted.get(arc.store, ()))
 
 
 def wanted_layouts(graph: Graph, layouts: Mapping[StoreKey, Iterable[Layout]]) -> dict[int, tuple[int, ...]]:

@@ -17,6 +17,7 @@ from clash.model.relation import Relation
 from clash.model.statistics import Statistics
 from clash.model.stream import Stream
 
+MOST = 1e30  # rows beyond which it makes no difference, and products stay finite
 _NUMBER = re.compile(r"#\d+")
 # Shares of rows that pass a predicate nobody measured, by operator: the usual guesses of System R.
 _GUESS = {"=": 0.1, "<": 1 / 3, "<=": 1 / 3, "<>": 0.9, "in": 0.2, "like": 0.25, "isnull": 0.1, "isnotnull": 0.9}
@@ -36,7 +37,7 @@ class Sizes:
             for known, factor in self._known_factors(join).items():
                 if _within(known, names):
                     rows *= factor
-        return rows
+        return min(rows, MOST)
 
     def kept(self, stream: str, singles: list[SubJoin]) -> float:
         """Rows of a base store: what any of its relations (one-relation sub-joins) can use."""

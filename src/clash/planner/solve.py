@@ -109,13 +109,13 @@ def _compact(
 
 
 def _published(graph: Graph, targets: list[Target], deadline: float, options: Options) -> Found:
-    """As the paper has it, without a start; the heuristic answers only if the solver finds nothing in time."""
+    """As the paper has it, without a start; the heuristic's plan is the answer where the solver finds none as good in time."""
     published = Published(graph, targets, deadline)
     size = (len(published.milp.costs), len(published.milp.low))
     answer = published.milp.solve(deadline - time.perf_counter(), gap=options.gap)
-    if answer.values is None:
-        return Found(Search(graph, targets).run(0, deadline), max(0.0, answer.bound), False, *size)
-    solution = published.read(answer.values)
+    solution = Search(graph, targets).run(0, deadline)
+    if answer.values is not None:
+        solution = min(solution, published.read(answer.values), key=lambda s: s.cost)
     return _found(solution, answer.bound, size)
 
 

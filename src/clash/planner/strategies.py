@@ -16,6 +16,7 @@ from clash.model.query import Query, SubJoin
 from clash.model.statistics import Statistics
 from clash.model.stream import Stream
 from clash.planner.graph import NOWHERE, Graph, Node
+from clash.planner.milp import TOLERANCE
 from clash.planner.orders import ProbeOrder, StoreKey, StorePlan, probe_orders, store_plans
 from clash.planner.replay import Known, replay, wanted_layouts
 from clash.planner.search import Search
@@ -78,7 +79,7 @@ def shared(job: Job) -> Result:
     result = _result(
         probe_orders(space.graph, solution), store_plans(space.graph, solution), solution.cost, bound, solution.rounds, found, False
     )
-    return replace(result, complete=True, optimal=bound >= solution.cost)
+    return replace(result, complete=True, optimal=bound >= solution.cost * (1 - TOLERANCE))
 
 
 def merge(space: Space, parts: list[tuple[Space, Found]], deadline: float = math.inf) -> Solution:
@@ -147,7 +148,7 @@ def together(job: Job) -> Result:
     result = _result(
         probe_orders(graph, solution), store_plans(graph, solution), solution.cost, bound, solution.rounds, [found], space.complete
     )
-    return replace(result, optimal=True, bound=solution.cost) if bound >= solution.cost * (1 - 1e-9) else result
+    return replace(result, optimal=True, bound=solution.cost) if bound >= solution.cost * (1 - TOLERANCE) else result
 
 
 def floor(space: Space) -> float:
