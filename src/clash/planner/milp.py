@@ -75,11 +75,14 @@ class Milp:
         lp.col_cost_ = np.array(self.costs) * self.scale
         lp.col_lower_ = np.array(self.least)
         lp.col_upper_ = np.array(self.most)
-        lp.row_lower_, lp.row_upper_ = np.array(self.low), np.array(self.high)
+        starts, factors = np.array(self.starts, np.int32), np.array(self.factors)
+        size = np.maximum.reduceat(np.abs(factors), starts[:-1]) if len(factors) else np.ones(0)
+        size = np.where(size > 0.0, size, 1.0)  # rows are made of costs here and there, and tolerances are absolute
+        lp.row_lower_, lp.row_upper_ = np.array(self.low) / size, np.array(self.high) / size
         lp.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
-        lp.a_matrix_.start_ = np.array(self.starts, np.int32)
+        lp.a_matrix_.start_ = starts
         lp.a_matrix_.index_ = np.array(self.columns, np.int32)
-        lp.a_matrix_.value_ = np.array(self.factors)
+        lp.a_matrix_.value_ = factors / np.repeat(size, np.diff(starts))
         if not relax:
             kinds = (highspy.HighsVarType.kContinuous, highspy.HighsVarType.kInteger)
             lp.integrality_ = [kinds[whole] for whole in self.whole]

@@ -70,9 +70,7 @@ class Published:
             x = self.milp.var()
             self.orders[end].append(Order(tuple(path), tuple(prefixes), x))
             costs = [self.step_cost[prefix] for prefix in prefixes]
-            total = sum(costs)
-            if total > 0.0:  # the row as the paper has it, divided by PCost: the solver's tolerances are absolute
-                self.milp.row([x, *(self.y[prefix] for prefix in prefixes)], [-1.0, *(cost / total for cost in costs)], low=0.0)
+            self.milp.row([x, *(self.y[prefix] for prefix in prefixes)], [-sum(costs), *costs], low=0.0)
 
     def _paths(self, end: int) -> Iterator[list[tuple[int, int]]]:
         graph = self.graph

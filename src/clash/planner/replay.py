@@ -84,7 +84,12 @@ def _walk(graph: Graph, order: ProbeOrder, end: SubJoin, feeds: bool, wanted: Wa
 
 
 def _cost(graph: Graph, path: list[tuple[int, int]]) -> float:
-    return sum(graph.arcs[at].cost for _, at in path)
+    return sum(_weight(graph, at) for _, at in path)
+
+
+def _weight(graph: Graph, at: int) -> float:
+    """A hop may cost a round."""
+    return graph.arcs[at].cost + graph.arcs[at].hop * max(graph.model.round_cost, 1e-9)
 
 
 def _follow(
@@ -111,7 +116,7 @@ def _follow(
         ]
         if not ways:
             return []
-        at = min(ways, key=lambda way: graph.arcs[way].cost)
+        at = min(ways, key=lambda way: _weight(graph, way))
         path.append((graph.arcs[at].head, at))
     return path
 
