@@ -120,7 +120,10 @@ def merge(space: Space, parts: list[tuple[Space, Found]], deadline: float = math
 
 def together(job: Job) -> Result:
     """The strategy `global`."""
+    began = time.perf_counter()
     space = build_space(job.queries, job.statistics, job.streams, job.options)
+    # writing a large plan down takes a good part of what reading its queries took: leave that much time
+    job = replace(job, deadline=job.deadline - 0.4 * (time.perf_counter() - began))
     graph = space.graph
     start: Mapping[int, int] = {}
     held: list[Solution] = []  # plans that are there already
