@@ -7,7 +7,7 @@ Queries of many relations have too many subs; for those `candidates` names the f
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from clash.model.query import Query, SubJoin
@@ -130,22 +130,27 @@ class Shape:
             rest ^= low
         return near & ~mask
 
-    def connected(self, most: int | None = None) -> list[int]:
-        """All connected masks by ascending size; stops early once there are more than `most`."""
-        layer = {1 << i for i in range(len(self.relations))}
+    def grown(self, masks: Iterable[int], within: int) -> set[int]:
+        """Every mask with one more adjacent relation of `within`."""
+        found = set()
+        for mask in masks:
+            near = self.neighbours(mask) & within
+            while near:
+                low = near & -near
+                found.add(mask | low)
+                near ^= low
+        return found
+
+    def connected(self, most: int | None = None, within: int | None = None) -> list[int]:
+        """All connected masks (inside `within`) by ascending size; stops early once there are more than `most`."""
+        within = self.full if within is None else within
+        layer = {1 << i for i in range(len(self.relations)) if within >> i & 1}
         found: list[int] = []
         while layer:
             found += sorted(layer)
             if most is not None and len(found) > most:
                 break
-            grown = set()
-            for mask in layer:
-                near = self.neighbours(mask)
-                while near:
-                    low = near & -near
-                    grown.add(mask | low)
-                    near ^= low
-            layer = grown
+            layer = self.grown(layer, within)
         return found
 
     def outside(self, mask: int) -> list[tuple[Relation, str]]:

@@ -77,14 +77,7 @@ def _common(queries: Sequence[Query], shapes: Sequence[Shape]) -> list[Counter[i
     for _ in range(2, LARGEST_COMMON + 1):
         owners: dict[SubJoin, list[tuple[int, int]]] = {}
         for i, (query, shape) in enumerate(zip(queries, shapes, strict=True)):
-            grown = set()
-            for mask in fronts[i]:
-                near = shape.neighbours(mask)
-                while near:
-                    low = near & -near
-                    grown.add(mask | low)
-                    near ^= low
-            for mask in grown:
+            for mask in shape.grown(fronts[i], shape.full):
                 owners.setdefault(query.join.sub(shape.members(mask)), []).append((i, mask))
         found: list[Counter[int]] = [Counter() for _ in queries]
         for places in owners.values():
@@ -151,7 +144,7 @@ def _promising(query: Query, shape: Shape, sizes: Sizes, common: Counter[int], w
         for mask in heapq.nsmallest(max(2, len(shape.relations) // 2), pairs, key=lambda m: (estimate.rows(m), m)):
             macros.setdefault(mask, _feed(mask, estimate))
     for mask in macros:
-        masks |= set(_connected_within(shape, mask))
+        masks |= set(shape.connected(within=mask))
     starts = [1 << i for i in range(len(shape.relations))]
     for start in starts:
         masks |= _beam(shape, estimate, macros, start, width)
@@ -163,22 +156,6 @@ def _promising(query: Query, shape: Shape, sizes: Sizes, common: Counter[int], w
 def _feed(mask: int, estimate: _Estimate) -> float:
     """What keeping a sub-join up to date costs, about: every tuple's first step, and each row stored."""
     return sum(rows for i, rows in enumerate(estimate.single) if mask >> i & 1) + estimate.rows(mask)
-
-
-def _connected_within(shape: Shape, mask: int) -> list[int]:
-    found: list[int] = []
-    layer = {1 << i for i in range(len(shape.relations)) if mask >> i & 1}
-    while layer:
-        found += layer
-        grown = set()
-        for part in layer:
-            near = shape.neighbours(part) & mask
-            while near:
-                low = near & -near
-                grown.add(part | low)
-                near ^= low
-        layer = grown
-    return found
 
 
 def _beam(shape: Shape, estimate: _Estimate, macros: dict[int, float], start: int, width: int) -> set[int]:
