@@ -12,7 +12,8 @@ import clash
 
 
 def test_names() -> None:
-    assert sorted(clash.__all__) == ["ClashError", "OptionError", "Plan", "QueryError", "Statistics", "Stream", "optimize"]
+    errors = ["CheckpointError", "ClashError", "DataError", "OptionError", "QueryError", "SinkError", "SourceError", "StateError"]
+    assert sorted(clash.__all__) == sorted([*errors, "Plan", "Statistics", "Stream", "optimize"])
     for name in clash.__all__:
         assert getattr(clash, name) is not None
     assert issubclass(clash.QueryError, clash.ClashError)

@@ -6,27 +6,55 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from clash.errors import ClashError, OptionError, QueryError
+    from clash import sinks
+    from clash.errors import CheckpointError, ClashError, DataError, OptionError, QueryError, SinkError, SourceError, StateError
     from clash.model.statistics import Statistics
     from clash.model.stream import Stream
     from clash.planner.optimize import optimize
     from clash.planner.plan import Plan
+    from clash.spark.configure import configure
+    from clash.spark.engine import Engine
 
 # Loaded when first asked for, so that `clash --help` needs neither the solver nor Spark.
 _WHERE = {
+    "CheckpointError": "clash.errors",
     "ClashError": "clash.errors",
+    "DataError": "clash.errors",
     "OptionError": "clash.errors",
     "QueryError": "clash.errors",
+    "SinkError": "clash.errors",
+    "SourceError": "clash.errors",
+    "StateError": "clash.errors",
+    "Engine": "clash.spark.engine",
     "Plan": "clash.planner.plan",
     "Statistics": "clash.model.statistics",
     "Stream": "clash.model.stream",
+    "configure": "clash.spark.configure",
     "optimize": "clash.planner.optimize",
 }
 
-__all__ = ["ClashError", "OptionError", "Plan", "QueryError", "Statistics", "Stream", "optimize"]
+__all__ = [
+    "CheckpointError",
+    "ClashError",
+    "DataError",
+    "Engine",
+    "OptionError",
+    "Plan",
+    "QueryError",
+    "SinkError",
+    "SourceError",
+    "StateError",
+    "Statistics",
+    "Stream",
+    "configure",
+    "optimize",
+    "sinks",
+]
 
 
 def __getattr__(name: str) -> Any:
+    if name == "sinks":
+        return import_module("clash.sinks")
     if name in _WHERE:
         return getattr(import_module(_WHERE[name]), name)
     raise AttributeError(f"module 'clash' has no attribute {name!r}")

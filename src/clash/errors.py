@@ -28,3 +28,23 @@ class QueryError(ClashError):
 
 class OptionError(ClashError):
     """An argument outside its range."""
+
+
+class DataError(ClashError):
+    """A value for which an expression has no answer under ANSI rules: an overflow, a division by zero, a malformed text."""
+
+
+class StateError(ClashError):
+    """A file of the state that cannot be written, read or believed."""
+
+
+class CheckpointError(ClashError):
+    """A checkpoint that belongs to another job, or that this version cannot go on from."""
+
+
+class SinkError(ClashError):
+    """A sink that cannot take the results."""
+
+
+class SourceError(ClashError):
+    """A source that does not deliver what its stream was declared to be."""

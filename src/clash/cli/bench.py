@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from importlib import import_module
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
 from clash.errors import ClashError, OptionError
 
 RESULTS = Path("bench/results")
+DATA = Path("bench/data")
+StrategyName = Literal["independent", "shared", "global"]
 
 app = typer.Typer(no_args_is_help=True, help="Measure; CSV and plots go under bench/results.")
 
@@ -47,6 +49,41 @@ def paper_ilp(
 ) -> None:
     """The paper's figures on cost, problem size and run time: ours drawn over theirs."""
     _run("paper_ilp", repetitions=repetitions, out=out)
+
+
+@app.command("tpch")
+def tpch(
+    queries: Annotated[int, typer.Option(min=1, help="5 or 10; any number with --random.")] = 5,
+    random: Annotated[int, typer.Option(min=0, metavar="SEED", help="Random queries of this seed instead; 0 for none.")] = 0,
+    scale: Annotated[float, typer.Option(min=0.001, max=100.0, help="TPC-H scale factor.")] = 0.1,
+    batches: Annotated[int, typer.Option(min=1, max=100_000, help="Micro-batches that each table is cut into.")] = 10,
+    strategy: Annotated[StrategyName, typer.Option(help="How the queries are planned.")] = "global",
+    workers: Annotated[int, typer.Option(min=1, max=1000, help="Workers that the stores are spread over.")] = 2,
+    repeat: Annotated[int, typer.Option(min=1, help="Measured runs, after a warm-up.")] = 1,
+    latency: Annotated[bool, typer.Option("--latency", help="Milliseconds per micro-batch of 1,000 tuples.")] = False,
+    growth: Annotated[bool, typer.Option("--growth", help="Cost per tuple at ten times the scale, batches of equal size.")] = False,
+    state: Annotated[bool, typer.Option("--state", help="State of all three strategies.")] = False,
+    data: Annotated[Path, typer.Option(help="Where generated data is kept.")] = DATA,
+    out: Out = RESULTS,
+) -> None:
+    """Shared stream joins over TPC-H on local Spark, with DuckDB's batch join as the yardstick."""
+    if not random and queries not in (5, 10):
+        raise OptionError("no such set of TPC-H queries", f"--queries {queries}", "write 5 or 10, or add --random SEED")
+    _run(
+        "tpch",
+        queries=queries,
+        random=random,
+        scale=scale,
+        batches=batches,
+        strategy=strategy,
+        workers=workers,
+        repeat=repeat,
+        latency=latency,
+        growth=growth,
+        state=state,
+        data=data,
+        out=out,
+    )
 
 
 def _run(module: str, **options: Any) -> None:

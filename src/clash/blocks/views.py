@@ -1,0 +1,51 @@
+"""Arrow arrays as numpy arrays: views of the same memory wherever the layout allows, whatever offset the array has."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+
+def values(array: pa.Array, dtype: type[np.generic], per_row: int = 1) -> NDArray[Any]:
+    """The fixed-width values, `per_row` of them for each row; those of NULLs are arbitrary."""
+    buffer = array.buffers()[1]
+    if buffer is None or len(array) == 0:
+        return np.zeros(len(array) * per_row, dtype)
+    return np.frombuffer(buffer, dtype, len(array) * per_row, array.offset * per_row * np.dtype(dtype).itemsize)
+
+
+def truths(array: pa.Array) -> NDArray[np.bool_]:
+    """The values of a boolean array."""
+    return _bits(array, 1)
+
+
+def validity(array: pa.Array) -> NDArray[np.bool_] | None:
+    """Which rows are not NULL; None if all are."""
+    if array.null_count == 0:
+        return None
+    if array.null_count == len(array):  # may be of type null, without a bitmap
+        return np.zeros(len(array), np.bool_)
+    return _bits(array, 0)
+
+
+def text(array: pa.Array) -> tuple[NDArray[np.int32], NDArray[np.uint8]]:
+    """Offsets (one more than rows) and bytes of a string or binary array."""
+    _, offsets, data = array.buffers()
+    if offsets is None or len(array) == 0:
+        return np.zeros(len(array) + 1, np.int32), np.empty(0, np.uint8)
+    return (
+        np.frombuffer(offsets, np.int32, len(array) + 1, array.offset * 4),
+        np.empty(0, np.uint8) if data is None or data.size == 0 else np.frombuffer(data, np.uint8),
+    )
+
+
+def _bits(array: pa.Array, number: int) -> NDArray[np.bool_]:
+    buffer = array.buffers()[number]
+    if buffer is None or len(array) == 0:
+        return np.zeros(len(array), np.bool_)
+    first, skip = divmod(array.offset, 8)
+    packed = np.frombuffer(buffer, np.uint8, (skip + len(array) + 7) // 8, first)
+    return np.unpackbits(packed, count=skip + len(array), bitorder="little")[skip:].view(np.bool_)

@@ -1,0 +1,1 @@
+"""What the driver decides, records and commits, once per micro-batch."""

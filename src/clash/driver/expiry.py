@@ -1,0 +1,66 @@
+"""When a container is dead: no query can match any of its rows any more.
+
+Invariant: for every live query that reads the store, and every alias j outside the row, min over the row's parts k of τ_k + D[k, j] lies
+below the watermark of j's stream. All streams of the query count, not only neighbours, and the own one in a self-join. A container
+is judged by its largest event time per part, so it is dead only if all its rows are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from clash.driver.work import ContainerRecord
+from clash.model.relation import Relation
+from clash.topology import Topology
+from clash.topology.data import Store
+
+Watermarks = Mapping[str, int | None]
+Need = tuple[dict[int, int | None], str]  # part number → D[k, j], and j's stream
+
+
+class Expiry:
+    """The needs of every store, worked out once per topology."""
+
+    def __init__(self, topology: Topology) -> None:
+        self.topology = topology
+        self.needs = {store.id: list(self._needs(store)) for store in topology.stores}
+
+    def dead(self, record: ContainerRecord, watermarks: Watermarks) -> bool:
+        store = self.topology.store.get(record.store)
+        if store is None:
+            return True
+        if not record.taus:
+            return False
+        latest = [largest for _, largest in record.taus]
+        return self._released(store, latest[0], watermarks) and all(
+            _passed(latest, spans, watermarks.get(stream)) for spans, stream in self.needs[store.id]
+        )
+
+    def _released(self, store: Store, tau: int, watermarks: Watermarks) -> bool:
+        """keep="all": a tuple is kept for its declared window as if it were joined with every stream."""
+        stream = next((s for s in self.topology.streams if s.name == store.stream and s.keep == "all"), None)
+        if stream is None:
+            return True
+        marks = [watermarks.get(s.name) for s in self.topology.streams]
+        return stream.window is not None and all(mark is not None and tau + stream.window < mark for mark in marks)
+
+    def _needs(self, store: Store) -> Iterator[Need]:
+        for query in self.topology.queries:
+            if store.owner not in (None, query.name) or len(query.join.relations) < 2:
+                continue
+            reach = query.reach()
+            for parts in self._roles(store, query.join.relations) if store.join is None else [_parts(store, query.contains(store.join))]:
+                for j in query.join.relations - set(parts) if parts else ():
+                    yield {at: reach[k, j] for at, k in enumerate(parts)}, j.stream
+
+    def _roles(self, store: Store, relations: frozenset[Relation]) -> Iterator[list[Relation]]:
+        yield from ([relation] for relation in sorted(relations) if relation.stream == store.stream)
+
+
+def _parts(store: Store, contained: bool) -> list[Relation]:
+    return sorted(store.join.relations) if store.join is not None and contained else []
+
+
+def _passed(latest: list[int], spans: dict[int, int | None], mark: int | None) -> bool:
+    ends = [latest[at] + span for at, span in spans.items() if span is not None]
+    return mark is not None and bool(ends) and min(ends) < mark

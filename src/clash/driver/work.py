@@ -1,0 +1,85 @@
+"""What a batch's tasks are told: small, complete, and the same for all of them.
+
+Invariant: tasks decide nothing that two attempts, or two tasks, could decide differently; what a batch runs under is here.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, field
+from functools import cached_property
+from typing import Any
+
+from clash.workers.program import Program, load_program
+
+
+@dataclass(frozen=True, slots=True)
+class ContainerRecord:
+    """A container file, as manifests list it. `taus`: per part, the smallest and the largest event time; `last`: the largest arrival."""
+
+    path: str
+    store: str
+    copy: int
+    generation: int
+    slot: int
+    rows: int
+    bytes: int
+    last: int
+    taus: tuple[tuple[int, int], ...]
+
+    @staticmethod
+    def from_json(data: dict[str, Any]) -> ContainerRecord:
+        return ContainerRecord(**{**data, "taus": tuple(tuple(tau) for tau in data["taus"])})
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+@dataclass(frozen=True)
+class Tuning:
+    """Sizes that change speed and memory, never a result."""
+
+    piece: int = 1 << 18  # rows of an intermediate block
+    file_bytes: int = 64 << 20  # of a result file before the next one is begun
+    merge_rows: int = 1 << 26  # of a merged container, at most
+
+
+@dataclass(frozen=True)
+class Work:
+    """`first`: the batch's first arrival number; watermarks are None where nothing is late; `sinks`: per query, where its result
+    files go (a storage and a folder in it)."""
+
+    uri: str
+    plan: str
+    generation: int
+    timezone: str
+    batch: int
+    attempt: str
+    partitions: int
+    now: int
+    first: int
+    watermarks: dict[str, int | None]
+    containers: tuple[ContainerRecord, ...]
+    sinks: dict[str, tuple[str, str]]
+    tuning: Tuning = field(default_factory=Tuning)
+
+    @cached_property
+    def program(self) -> Program:
+        return load_program(self.uri, self.plan, self.timezone)
+
+    @property
+    def workers(self) -> int:
+        return self.program.topology.workers
+
+    @property
+    def rounds(self) -> int:
+        return self.program.topology.rounds
+
+    def to_json(self) -> str:
+        return json.dumps({**asdict(self), "containers": [c.to_json() for c in self.containers]}, separators=(",", ":"))
+
+    @staticmethod
+    def from_json(text: str) -> Work:
+        data = json.loads(text)
+        containers = tuple(map(ContainerRecord.from_json, data.pop("containers")))
+        return Work(**{**data, "containers": containers, "tuning": Tuning(**data["tuning"])})

@@ -1,0 +1,129 @@
+"""The in-process transport: the same tasks, one after the other, with a seed. For tests and for trying things out without Spark."""
+
+from __future__ import annotations
+
+import itertools
+import random
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from clash.driver.committed import Committed
+from clash.driver.driver import Driver
+from clash.driver.job import Asked, Job
+from clash.driver.work import Tuning, Work
+from clash.evaluate.types import arrow_type
+from clash.model.statistics import Statistics
+from clash.model.stream import Stream
+from clash.planner.plan import Plan
+from clash.state.storage import open_storage
+from clash.workers.messages import REPORT, Message
+from clash.workers.task import ingest, work_round
+
+_names = itertools.count()
+
+
+class InProcess:
+    """`options` override sizes that never change a result (`clash.driver.work.Tuning`)."""
+
+    def __init__(
+        self,
+        streams: Sequence[Stream],
+        queries: Mapping[str, str],
+        *,
+        workers: int = 2,
+        strategy: Any = "global",
+        cost: Any = "full",
+        layouts: Any = "one",
+        mirs: bool = True,
+        statistics: Statistics | None = None,
+        windows: Mapping[str, Mapping[str, str]] | None = None,
+        uri: str | None = None,
+        partitions: int = 2,
+        seed: int = 0,
+        plan: Plan | None = None,
+        timezone: str = "UTC",
+        options: Mapping[str, int] | None = None,
+    ) -> None:
+        asked = tuple(Asked(name, text, tuple((windows or {}).get(name, {}).items())) for name, text in queries.items())
+        self.job = Job(tuple(streams), asked, workers, strategy, cost, layouts, mirs, statistics)
+        self.uri = f"memory:inprocess-{next(_names)}" if uri is None else uri
+        self.partitions, self.timezone, self.plan, self.tuning = partitions, timezone, plan, Tuning(**(options or {}))
+        self.random = random.Random(seed)
+        self.driver = self._driver()
+
+    def _driver(self) -> Driver:
+        return Driver(self.uri, self.job, self.timezone, self.plan, self.tuning)
+
+    def restart(self) -> None:
+        """As after a stop or a crash: everything from the checkpoint."""
+        self.driver = self._driver()
+
+    def batch(self, tables: Mapping[str, pa.Table], now: int | None = None) -> Committed:
+        """One micro-batch. If it raises, what it had is lost; call it again with the same tables."""
+        driver = self.driver
+        work = driver.begin(driver.last + 1, (driver.last + 1) * 1_000_000 if now is None else now, self.partitions)
+        if work is None:
+            raise AssertionError("the next batch is never committed already")
+        try:
+            reports = self._run(Work.from_json(work.to_json()), self._cut(tables))
+        except BaseException:
+            driver.abandon(work)
+            raise
+        return driver.commit(work, reports)
+
+    def _cut(self, tables: Mapping[str, pa.Table]) -> list[list[tuple[str, pa.RecordBatch]]]:
+        """Rows in random order over random partitions."""
+        parts: list[list[tuple[str, pa.RecordBatch]]] = [[] for _ in range(self.partitions)]
+        for name, table in tables.items():
+            columns = list(self.driver.program.ingest_columns(name))
+            order = list(range(table.num_rows))
+            self.random.shuffle(order)
+            mine = np.array([self.random.randrange(self.partitions) for _ in order], np.int64)
+            whole = table.select(columns).take(pa.array(order, pa.int64())).combine_chunks() if columns else None
+            for partition in range(self.partitions):
+                rows = np.flatnonzero(mine == partition)
+                if whole is not None and len(rows):
+                    parts[partition] += [(name, batch) for batch in whole.take(pa.array(rows)).to_batches()]
+        for part in parts:
+            self.random.shuffle(part)
+        return parts
+
+    def _run(self, work: Work, parts: list[list[tuple[str, pa.RecordBatch]]]) -> list[bytes | pa.Buffer]:
+        messages: list[Message] = []
+        for partition, blocks in enumerate(parts):
+            messages += ingest(work, partition, blocks)
+        for number in range(1, work.rounds + 1):
+            inbox: list[list[Message]] = [[] for _ in range(work.workers)]
+            self.random.shuffle(messages)
+            for message in messages:
+                inbox[message.worker].append(message)
+            messages = []
+            for worker in range(work.workers):
+                messages += work_round(work, number, worker, inbox[worker])
+        left = [message for message in messages if message.kind != REPORT]
+        if left:
+            raise AssertionError(f"{left[0].kind} is left after the last round")
+        return [message.payload for message in messages]
+
+    # ---- what came of it ---------------------------------------------------------------------------------------
+
+    def results(self, query: str) -> pa.Table:
+        uri, folder = self.driver.sinks[query]
+        return _read(uri, folder, self.driver.result_schema(query))
+
+    def late(self, stream: str) -> pa.Table:
+        declared = self.driver.program.streams[stream]
+        columns = self.driver.program.ingest_columns(stream)
+        schema = pa.schema([(name, arrow_type(str(declared.type_of(name)))) for name in columns])
+        return _read(self.driver.uri, f"late/{stream}", schema)
+
+
+def _read(uri: str, folder: str, schema: pa.Schema) -> pa.Table:
+    storage = open_storage(uri)
+    names = [f"{folder}/{name}" if folder else name for name in storage.list(folder) if name.endswith(".parquet")]
+    tables = [pq.read_table(pa.BufferReader(storage.read(name))).cast(schema) for name in names]
+    return pa.concat_tables(tables) if tables else schema.empty_table()

@@ -1,0 +1,94 @@
+"""Committed results, on their way to sinks that are functions, and back to whoever asks for them.
+
+Invariant: the files of a batch stay until Spark begins the next one, so a batch is handed over again with the same rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyspark.sql.pandas.types import from_arrow_schema
+from rich.console import Console as Terminal
+from rich.table import Table as Drawn
+
+from clash.driver.committed import Committed
+from clash.driver.driver import Driver
+from clash.errors import ClashError, OptionError, SinkError
+from clash.sinks import Console, ForeachBatch, Memory, Sink
+from clash.state.storage import open_storage
+
+
+class Handover:
+    def __init__(self, spark: Any, driver: Driver, sinks: Mapping[str, Sink | None]) -> None:
+        self.spark, self.driver, self.sinks = spark, driver, sinks
+        self.kept: dict[str, dict[int, pa.Table]] = {query: {} for query, sink in sinks.items() if isinstance(sink, Memory)}
+
+    def __call__(self, committed: Committed) -> None:
+        for query, sink in self.sinks.items():
+            paths = committed.results.get(query, ())
+            try:
+                if isinstance(sink, Memory):
+                    self._keep(query, committed.batch, paths)
+                elif isinstance(sink, Console):
+                    self._show(query, committed, sink.rows, paths)
+                elif isinstance(sink, ForeachBatch):
+                    sink.function(read_files(self.spark, self.driver.result_schema(query), paths), committed.batch)
+            except ClashError:
+                raise
+            except Exception as error:
+                raise SinkError(
+                    f"the sink of query {query} failed",
+                    f"batch {committed.batch}: {type(error).__name__}: {error}",
+                    "the results are committed; a new start hands them over again",
+                ) from error
+
+    def _keep(self, query: str, batch: int, paths: Sequence[str]) -> None:
+        if paths:  # by number: a batch that is handed over again replaces itself
+            self.kept[query][batch] = pa.Table.from_batches(_batches(paths), self.driver.result_schema(query))
+
+    def memory(self, query: str) -> Any:
+        """What a Memory sink holds, as a DataFrame."""
+        schema = self.driver.result_schema(query)
+        table = pa.concat_tables([schema.empty_table(), *self.kept[query].values()])
+        return self.spark.createDataFrame(table, from_arrow_schema(schema, prefer_timestamp_ntz=True))
+
+    def _show(self, query: str, committed: Committed, most: int, paths: Sequence[str]) -> None:
+        count = committed.counts.get(query, 0)
+        title = f"{query}, batch {committed.batch}: {count:,} {'result' if count == 1 else 'results'}"
+        drawn = Drawn(*self.driver.result_schema(query).names, title=title, title_justify="left")
+        for row in islice((row for batch in _batches(paths) for row in batch.slice(0, most).to_pylist()), most):
+            drawn.add_row(*("NULL" if value is None else str(value) for value in row.values()))
+        if count > most:
+            drawn.caption = f"{count - most:,} more"
+        Terminal().print(drawn)
+
+
+def _batches(paths: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    for path in paths:
+        folder, _, name = path.rpartition("/")
+        yield from pq.ParquetFile(pa.BufferReader(open_storage(folder).read(name))).iter_batches()
+
+
+def read_files(spark: Any, schema: pa.Schema, paths: Sequence[str]) -> Any:
+    """A DataFrame over Parquet files, empty if there are none."""
+    columns = from_arrow_schema(schema, prefer_timestamp_ntz=True)
+    return spark.read.schema(columns).parquet(*paths) if paths else spark.createDataFrame([], columns)
+
+
+def read_folder(spark: Any, schema: pa.Schema, uri: str, folder: str) -> Any:
+    """All that is published in a folder. What is being written there has a name that readers leave out."""
+    storage = open_storage(uri)
+    there = any(name.endswith(".parquet") for name in storage.list(folder))
+    return read_files(spark, schema, [storage.url(folder)] if there else [])
+
+
+def refuse_handed_over(query: str, sink: Sink | None) -> None:
+    if isinstance(sink, Console | ForeachBatch):
+        where = "were shown on the console" if isinstance(sink, Console) else "were handed to your function"
+        raise OptionError(
+            "the results are not kept", f"those of query {query} {where}", "use no sink, Parquet or Memory to read them through the run"
+        )

@@ -1,0 +1,76 @@
+"""What a run has done: its last batches, and totals since it started. Plain data, ready for JSON."""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from datetime import UTC, datetime, timedelta
+from threading import Lock
+from typing import Any
+
+from clash.driver.committed import Committed
+
+_KEPT = 1000
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+class Progress:
+    """Filled by the thread that runs batches, read by others."""
+
+    def __init__(self, last: int) -> None:
+        self.last = last
+        self._lock = Lock()
+        self._recent: deque[dict[str, Any]] = deque(maxlen=_KEPT)
+        self._batches = 0
+        self._input: Counter[str] = Counter()
+        self._late: Counter[str] = Counter()
+        self._results: Counter[str] = Counter()
+
+    def add(self, committed: Committed, seconds: float) -> None:
+        with self._lock:
+            self._batches += 1
+            self._input.update(committed.input)
+            self._late.update(committed.late)
+            self._results.update(committed.counts)
+            self._recent.append(
+                {
+                    "batch": committed.batch,
+                    "timestamp": datetime.now(UTC).isoformat(timespec="milliseconds"),
+                    "input": dict(committed.input),
+                    "input_per_second": {stream: rows / seconds for stream, rows in committed.input.items()},
+                    "late": dict(committed.late),
+                    "results": dict(committed.counts),
+                    "stores": {store: dict(size) for store, size in committed.stores.items()},
+                    "watermarks": {stream: as_text(micros) for stream, micros in committed.watermarks.items()},
+                    "seconds": {**committed.seconds, "batch": seconds},
+                }
+            )
+
+    def recent(self, durations: dict[int, dict[str, int]]) -> list[dict[str, Any]]:
+        """`durations`: by batch, the milliseconds that Spark reports."""
+        with self._lock:
+            return [{**entry, "durationMs": durations.get(entry["batch"], {})} for entry in self._recent]
+
+    def latest(self, durations: dict[int, dict[str, int]]) -> dict[str, Any]:
+        with self._lock:
+            empty: dict[str, Any] = {
+                "batch": self.last, "timestamp": None, "input": {}, "input_per_second": {}, "late": {}, "results": {}, "stores": {},
+                "watermarks": {}, "seconds": {},
+            }  # fmt: skip
+            entry = self._recent[-1] if self._recent else empty
+            totals = {
+                "batches": self._batches,
+                "input": dict(self._input),
+                "late": dict(self._late),
+                "results": dict(self._results),
+            }
+            return {**entry, "durationMs": durations.get(entry["batch"], {}), "totals": totals}
+
+
+def as_text(micros: int | None) -> str | None:
+    """Event time as ISO 8601; beyond what a calendar holds, as the number that it is."""
+    if micros is None:
+        return None
+    try:
+        return (_EPOCH + timedelta(microseconds=micros)).isoformat()
+    except OverflowError:
+        return str(micros)

@@ -1,0 +1,89 @@
+"""One micro-batch on Spark: begin, one job, commit, hand over.
+
+Invariant: nothing of a batch counts before `driver.commit` has returned. A batch that is committed already, because Spark did not
+learn of it, is only finished: its files are published and handed over again, never computed again.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from pyspark.sql import functions as F  # noqa: N812
+
+from clash.driver.committed import Committed
+from clash.driver.driver import Driver
+from clash.driver.work import Work
+from clash.spark.configure import is_local
+from clash.spark.failures import RetriedError
+from clash.spark.pack import Places
+from clash.spark.tasks import MESSAGE, ingest_task, round_task
+
+# Settings of the session that Spark clones for the streaming query: they touch no other query of the user.
+_SETTINGS = {
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "1000000",
+    "spark.sql.execution.arrow.maxBytesPerBatch": "64m",  # of messages: a batch of several may not pass 2 GB
+    "spark.sql.execution.arrow.useLargeVarTypes": "false",
+    "spark.sql.execution.arrow.compression.codec": "none",
+}
+
+
+class Transport:
+    """`hand_over` gets what was committed, for the sinks that are functions."""
+
+    def __init__(self, driver: Driver, places: Places, hand_over: Callable[[Committed, float], None]) -> None:
+        self.driver, self.places, self.hand_over = driver, places, hand_over
+        self._set: set[str] = set()
+
+    def __call__(self, df: Any, batch: int) -> None:
+        """The function that Spark calls for each batch."""
+        began = time.perf_counter()
+        session = df.sparkSession
+        self._tune(session)
+        partitions = max(1, session.sparkContext.defaultParallelism)
+        if batch == self.driver.last + 1 and batch > 0:
+            self.driver.handed_over(batch - 1)  # Spark has it on record: nobody will ask for those files again
+        work = self.driver.begin(batch, time.time_ns() // 1000, partitions)
+        if work is None:
+            committed = self.driver.finish(batch)
+        else:
+            try:
+                reports = self._run(df, work)
+            except BaseException:
+                self.driver.abandon(work)
+                raise
+            committed = self.driver.commit(work, reports)
+        self.hand_over(committed, began)
+
+    def _run(self, df: Any, work: Work) -> list[bytes]:
+        text = work.to_json()
+        messages = df.coalesce(work.partitions).mapInArrow(partial(ingest_task, text, self.places), MESSAGE)
+        for number in range(1, work.rounds + 1):
+            messages = messages.repartitionById(work.workers, F.col("target")).mapInArrow(partial(round_task, text, number), MESSAGE)
+        reports = [bytes(row[0]) for row in messages.select("payload").collect()]
+        if not is_local(df.sparkSession.sparkContext.master):
+            _refuse_retries(df.sparkSession.sparkContext)
+        return reports
+
+    def _tune(self, session: Any) -> None:
+        """Once per start: each has a session of its own."""
+        key = str(session._jsparkSession.hashCode())
+        if key not in self._set:
+            for name, value in _SETTINGS.items():
+                session.conf.set(name, value)
+            self._set.add(key)
+
+
+def _refuse_retries(context: Any) -> None:
+    """A stage that ran twice in the batch's job has numbered tuples twice. `configure` turns that off; without it the batch must fail."""
+    tracker = context.statusTracker()
+    group = context.getLocalProperty("spark.jobGroup.id")
+    jobs = sorted(tracker.getJobIdsForGroup(group))
+    job = tracker.getJobInfo(jobs[-1]) if jobs else None
+    for stage in () if job is None else job.stageIds:
+        info = tracker.getStageInfo(stage)
+        if info is not None and info.currentAttemptId > 0:
+            raise RetriedError(f"stage {stage} of the batch's job was run again")

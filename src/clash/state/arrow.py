@@ -1,0 +1,165 @@
+"""Files on any file system of `pyarrow.fs`: HDFS, object stores, or a local one. Reads are copied to a local cache and mapped.
+
+A copy is known by name, size and time of change, so a checkpoint that was wiped and started anew never meets copies of the old one.
+Where a file appears only when its writer closes it (object stores), it is written in place, else under a temporary name and moved.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.fs as pafs
+
+from clash.errors import StateError
+from clash.state.cache import LIMIT, FileCache, default_folder
+from clash.state.paths import check_folder, check_name, failure, is_temporary, missing, temporary_name
+
+_APPEAR_WHEN_CLOSED = frozenset({"s3", "gcs", "abfs"})
+_ALIASES = {"s3a": "s3", "s3n": "s3"}  # Hadoop's names for what Arrow calls otherwise
+
+
+class ArrowStorage:
+    def __init__(
+        self, filesystem: Any, root: str, cache_dir: str | os.PathLike[str] | None = None, uri: str | None = None, cache_limit: int = LIMIT
+    ) -> None:
+        while isinstance(filesystem, pafs.SubTreeFileSystem):  # it could not make its own base folder
+            filesystem, root = filesystem.base_fs, filesystem.base_path + root
+        self.filesystem = filesystem
+        self.root = filesystem.normalize_path(root).rstrip("/")
+        self._prefix = f"{self.root}/" if root else ""
+        self._place = f"{filesystem.type_name}://{self.root}"  # for messages: without the credentials that a URI may hold
+        self._uri = uri or self._place.replace("local:", "file:")
+        self._in_place = filesystem.type_name in _APPEAR_WHEN_CLOSED
+        self._cache = FileCache(default_folder() if cache_dir is None else cache_dir, cache_limit)
+
+    @classmethod
+    def open(cls, uri: str) -> ArrowStorage:
+        scheme, colon, rest = uri.partition(":")
+        known = _ALIASES.get(scheme.lower(), scheme.lower())
+        try:
+            filesystem, root = pafs.FileSystem.from_uri(known + colon + rest)
+        except (OSError, pa.ArrowException) as error:
+            hint = "known are paths, file:, memory:, hdfs://, s3:// (s3a://), gs:// and abfs://, if pyarrow was built with them"
+            raise StateError("a location cannot be opened", f"{scheme}://…: {' '.join(str(error).split())}", hint) from error
+        return cls(filesystem, root, uri=uri)
+
+    @property
+    def uri(self) -> str:
+        return self._uri
+
+    def url(self, path: str) -> str:
+        location, mark, options = self._uri.partition("?")
+        return f"{location.rstrip('/')}/{check_name(path)}{mark}{options}"
+
+    def write(self, path: str, buffers: Sequence[Any], durable: bool = False) -> int:
+        """`durable` changes nothing: what such a file system has acknowledged is as safe as it makes it."""
+        target = self._prefix + check_name(path)
+        with self._told("written", path):
+            if self._in_place:
+                return self._put(target, buffers)
+            folder = target.rpartition("/")[0]
+            temporary = f"{folder}/{temporary_name()}" if folder else temporary_name()
+            try:
+                try:
+                    size = self._put(temporary, buffers)
+                except FileNotFoundError:
+                    self._make(folder)
+                    size = self._put(temporary, buffers)
+                self._rename(temporary, target)
+            except BaseException:
+                with contextlib.suppress(OSError, pa.ArrowException):
+                    self.filesystem.delete_file(temporary)
+                raise
+            return size
+
+    def read(self, path: str, mapped: bool = True) -> pa.Buffer:
+        name = self._prefix + check_name(path)
+        with self._told("read", path):
+            if not mapped:
+                with self.filesystem.open_input_file(name) as file:
+                    return file.read_buffer()
+            info = self._info(path)
+            original = f"{self._place}/{path}"
+            key = hashlib.sha256(f"{original}\0{info.size}\0{info.mtime_ns}".encode()).hexdigest()
+            return self._cache.get(key, original, info.size, lambda: self.filesystem.open_input_stream(name, compression=None))
+
+    def exists(self, path: str) -> bool:
+        with self._told("read", path):
+            return bool(self.filesystem.get_file_info(self._prefix + check_name(path)).is_file)
+
+    def size(self, path: str) -> int:
+        with self._told("read", path):
+            return int(self._info(path).size)
+
+    def list(self, folder: str = "", recursive: bool = False) -> list[str]:
+        return sorted(name for name in self._walk(folder, recursive) if not is_temporary(name))
+
+    def delete(self, paths: Iterable[str]) -> None:
+        for path in paths:
+            name = self._prefix + check_name(path)
+            with self._told("deleted", path):
+                try:
+                    self.filesystem.delete_file(name)
+                except OSError:
+                    if self.filesystem.get_file_info(name).type != pafs.FileType.NotFound:
+                        raise
+
+    def move(self, source: str, target: str) -> None:
+        old, new = self._prefix + check_name(source), self._prefix + check_name(target)
+        with self._told("moved", source):
+            self._info(source)
+            if old == new:
+                return
+            if not self._in_place:
+                self._make(new.rpartition("/")[0])
+            self._rename(old, new)
+
+    def sweep(self, folder: str = "") -> int:
+        left = [name for name in self._walk(folder, recursive=True) if is_temporary(name)]
+        self.delete(f"{folder}/{name}" if folder else name for name in left)
+        return len(left)
+
+    def _walk(self, folder: str, recursive: bool) -> Iterable[str]:
+        base = f"{self._prefix}{check_folder(folder)}".rstrip("/")
+        with self._told("listed", folder):
+            found = self.filesystem.get_file_info(pafs.FileSelector(base, allow_not_found=True, recursive=recursive))
+        start = len(base) + 1 if base else 0
+        return [info.path[start:] for info in found if info.is_file]
+
+    def _info(self, path: str) -> Any:
+        info = self.filesystem.get_file_info(self._prefix + check_name(path))
+        if not info.is_file:
+            raise missing(f"{self._place}/{path}")
+        return info
+
+    def _make(self, folder: str) -> None:
+        if folder:
+            self.filesystem.create_dir(folder, recursive=True)
+
+    def _put(self, name: str, buffers: Sequence[Any]) -> int:
+        size = 0
+        with self.filesystem.open_output_stream(name, compression=None) as stream:
+            for buffer in buffers:
+                size += stream.write(buffer)
+        return size
+
+    def _rename(self, old: str, new: str) -> None:
+        try:
+            self.filesystem.move(old, new)
+        except OSError:
+            if not self.filesystem.get_file_info(new).is_file:
+                raise
+            self.filesystem.delete_file(new)  # HDFS does not rename over a file
+            self.filesystem.move(old, new)
+
+    @contextlib.contextmanager
+    def _told(self, action: str, path: str) -> Iterator[None]:
+        try:
+            yield
+        except (OSError, pa.ArrowException) as error:
+            raise failure(action, f"{self._place}/{path}", error) from error

@@ -1,0 +1,326 @@
+"""A topology, compiled once per process: what every task looks up while it works.
+
+Edges that leave with the same tuples for the same workers in the same round are one *channel* and share one block, with the union of
+their columns; where they want different rows of it, a boolean column per edge says which.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+
+import pyarrow as pa
+
+from clash.evaluate.types import arrow_type
+from clash.model.expressions import Expr, columns
+from clash.model.layout import Layout
+from clash.model.query import Query
+from clash.model.relation import Attribute, Relation
+from clash.model.stream import Stream
+from clash.model.types import exact, family
+from clash.sql.coercion import common
+from clash.state.storage import open_storage
+from clash.topology import Topology, from_json
+from clash.topology.data import Address, Edge, Origin, ProbeRule, RowFilter, Store, StoreRule
+from clash.workers.blocks import ARRIVAL, DEADLINE, FOREVER, LATEST, TAU, part_tau, stored_name
+
+_SPECIAL = pa.int64()
+
+
+@dataclass(frozen=True)
+class Key:
+    """One column of a lookup, and the type in which both sides are compared."""
+
+    bound: Attribute
+    stored: Attribute
+    type: str
+
+
+@dataclass(frozen=True)
+class Channel:
+    """`edges` are the labels served; `masks` the column that says which rows an edge wants, where it does not want all."""
+
+    name: str
+    edges: tuple[str, ...]
+    address: Address
+    stays: bool
+    round: int
+    schema: pa.Schema
+    masks: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class Copy:
+    """A store under one of its layouts: what a container of it holds. `paths`: index name → the columns indexed, with types."""
+
+    store: Store
+    number: int
+    layout: Layout
+    schema: pa.Schema
+    paths: Mapping[str, tuple[tuple[Attribute, str], ...]]
+
+
+@dataclass(frozen=True)
+class Step:
+    """A probe rule with everything looked up. `left` and `right` are the attributes that its results carry on."""
+
+    rule: ProbeRule
+    copy: Copy
+    keys: tuple[Key, ...]
+    path: str | None
+    number: int
+    window: int
+    left: tuple[str, ...]
+    right: tuple[Attribute, ...]
+    taus: tuple[Relation, ...]
+    local: tuple[str, ...]
+    channels: tuple[Channel, ...]
+
+
+class Program:
+    """`timed`: some window or time band bounds something, so tuples carry their event times."""
+
+    def __init__(self, topology: Topology, timezone: str) -> None:
+        self.topology, self.timezone = topology, timezone
+        self.streams: Mapping[str, Stream] = {stream.name: stream for stream in topology.streams}
+        self.queries: Mapping[str, Query] = {query.name: query for query in topology.queries}
+        bounded = any(window is not None for query in topology.queries for _, window in query.join.windows)
+        self.timed = bounded or any(span is not None for store in topology.stores for _, span in store.horizons)
+
+    # ---- types -------------------------------------------------------------------------------------------------
+
+    def type_of(self, attribute: Attribute) -> str:
+        kind = self.streams[attribute.relation.stream].type_of(attribute.column)
+        if kind is None:
+            raise AssertionError(f"{attribute} has no type")
+        return kind
+
+    def is_time(self, attribute: Attribute) -> bool:
+        return self.streams[attribute.relation.stream].time == attribute.column
+
+    def field(self, attribute: Attribute) -> pa.Field:
+        return pa.field(str(attribute), arrow_type(self.type_of(attribute)))
+
+    def result_schema(self, query: str) -> pa.Schema:
+        return pa.schema([pa.field(o.name, arrow_type(o.expression.type)) for o in self.queries[query].outputs])
+
+    # ---- ingest ------------------------------------------------------------------------------------------------
+
+    def ingest_columns(self, stream: str) -> tuple[str, ...]:
+        """What must be read of a stream: what is stored, sent, looked at or told in its results."""
+        declared = self.streams.get(stream)
+        if declared is None:
+            return ()
+        names = {declared.time} if declared.time is not None else set()
+        for channel in self.stream_channels[stream]:
+            names |= {name.removeprefix(f"{stream}.") for name in channel.schema.names if name.startswith(f"{stream}.")}
+            for label in channel.edges:
+                names |= {column.column for condition in self.conditions(label) for column in columns(condition)}
+                names |= {a.column for equal in self.inner_equalities(label) for a in equal}
+                names |= {key for choice in self.keeps(label) for key in choice.keys}
+        return tuple(name for name, _ in declared.columns if name in names)
+
+    @cached_property
+    def stream_channels(self) -> Mapping[str, tuple[Channel, ...]]:
+        return {name: tuple(self._of_stream(name)) for name in self.streams}
+
+    def _of_stream(self, stream: str) -> Iterable[Channel]:
+        edges: list[tuple[str, Edge | None, str | None]] = [
+            (e.label, e, self.topology.store[e.store].owner) for e in self.topology.ingest[stream]
+        ]
+        for origin in self.topology.roots(stream):
+            edges += [(label, self.topology.edge[label], origin.owner) for label in origin.out]
+            if origin.emits:
+                edges.append((origin.label, None, origin.owner))
+        groups: dict[tuple[object, ...], list[tuple[str, Edge | None]]] = {}
+        for label, edge, owner in edges:
+            address = Address("any") if edge is None else edge.address
+            groups.setdefault((owner, *_place(address, raw=True), 1 if edge is None else edge.position.round), []).append((label, edge))
+        self._join_anywhere(groups)
+        for at, members in enumerate(groups.values()):
+            names: dict[str, pa.DataType] = {}
+            masks: dict[str, str] = {}
+            for label, edge in members:
+                wanted = edge.columns if edge is not None else self.outputs_of(self._origin(label).emits)
+                key = None if edge is None else edge.address.attribute
+                for attribute in (*wanted, *((key,) if key is not None else ())):
+                    if not self.is_time(attribute):
+                        names[stored_name(attribute)] = arrow_type(self.type_of(attribute))
+                if self.conditions(label) or self.inner_equalities(label) or self.keeps(label):
+                    masks[label] = f"#for {label}"
+            fields = [(ARRIVAL, _SPECIAL), (TAU, _SPECIAL), *sorted(names.items())]
+            whole = len(masks) == len(members) == 1  # the only edge: its rows are all that is sent
+            fields += [(mask, pa.bool_()) for mask in masks.values()] if not whole else []
+            edges_, first = tuple(label for label, _ in members), members[0][1]
+            address = Address("any") if first is None else first.address
+            where = 1 if first is None else first.position.round
+            yield Channel(f"{stream}:{at}", edges_, address, False, where, pa.schema(fields), {} if whole else masks)
+
+    def _join_anywhere(self, groups: dict[tuple[object, ...], list[tuple[str, Edge | None]]]) -> None:
+        """Tuples that may go anywhere go along with a block that leaves anyway, in one copy, in the same round."""
+        for key in [key for key in groups if key[1] == "any"]:
+            other = next((k for k in groups if k != key and k[0] == key[0] and k[1] in ("key", "one") and k[-1] == key[-1]), None)
+            if other is not None:
+                groups[other] += groups.pop(key)
+
+    def conditions(self, label: str) -> tuple[Expr, ...]:
+        """Filters that a tuple must pass to leave on the edge (or to be an answer by itself)."""
+        origin = self._origin_of(label)
+        return () if origin is None else tuple(sorted(origin.start.filters, key=str))
+
+    def inner_equalities(self, label: str) -> tuple[tuple[Attribute, ...], ...]:
+        origin = self._origin_of(label)
+        return () if origin is None else tuple(sorted(tuple(sorted(equal)) for equal in origin.start.classes))
+
+    def keeps(self, label: str) -> tuple[RowFilter, ...]:
+        """The row filters of the store that a raw tuple is on its way to; empty if it keeps all."""
+        edge = self.topology.edge.get(label)
+        if edge is None or edge.carries is not None:
+            return ()
+        keeps = self.topology.store[edge.store].keeps
+        return () if any(not keep.filters and not keep.keys for keep in keeps) else keeps
+
+    def _origin(self, label: str) -> Origin:
+        return next(origin for origin in self.topology.origins if origin.label == label)
+
+    @cached_property
+    def _origins(self) -> Mapping[str, Origin]:
+        found = {origin.label: origin for origin in self.topology.origins}
+        return found | {label: origin for origin in self.topology.origins for label in origin.out}
+
+    def _origin_of(self, label: str) -> Origin | None:
+        return self._origins.get(label)
+
+    def origin_of(self, label: str) -> Origin:
+        return self._origins[label]
+
+    def outputs_of(self, queries: Iterable[str]) -> tuple[Attribute, ...]:
+        found = {Attribute(c.relation, c.column) for q in queries for o in self.queries[q].outputs for c in columns(o.expression)}
+        return tuple(sorted(found))
+
+    # ---- stores ------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def copies(self) -> Mapping[tuple[str, Layout], Copy]:
+        return {
+            (store.id, layout): self._copy(store, at, layout) for store in self.topology.stores for at, layout in enumerate(store.layouts)
+        }
+
+    def _copy(self, store: Store, number: int, layout: Layout) -> Copy:
+        fields = [pa.field(ARRIVAL, _SPECIAL)]
+        if store.join is None:
+            fields.append(pa.field(TAU, _SPECIAL))
+        elif self.timed:
+            fields += [pa.field(name, _SPECIAL) for name in (LATEST, DEADLINE, *map(part_tau, sorted(store.join.relations)))]
+        fields += [self.field(attribute) for attribute in store.columns]
+        paths: dict[str, tuple[tuple[Attribute, str], ...]] = {}
+        for rule in self.topology.rules:
+            if isinstance(rule, ProbeRule) and rule.store == store.id and self.topology.edge[rule.edge].layout == layout and rule.keys:
+                path = tuple(sorted((self._as_stored(store, key.stored), key.type) for key in self._keys(rule)))
+                paths[_path_name(path)] = path
+        return Copy(store, number, layout, pa.schema(fields), paths)
+
+    def _as_stored(self, store: Store, attribute: Attribute) -> Attribute:
+        return attribute if store.join is not None else Attribute(Relation(str(store.stream)), attribute.column)
+
+    def store_rule(self, label: str) -> Copy:
+        edge = self.topology.edge[label]
+        return self.copies[edge.store, edge.layout]
+
+    def is_store(self, label: str) -> bool:
+        edge = self.topology.edge.get(label)
+        return edge is not None and isinstance(self.topology.rule[edge.store, label], StoreRule)
+
+    # ---- steps -------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def steps(self) -> Mapping[str, Step]:
+        return {rule.edge: self._step(rule) for rule in self.topology.rules if isinstance(rule, ProbeRule)}
+
+    def _keys(self, rule: ProbeRule) -> list[Key]:
+        return [Key(key.bound, key.stored, self._compared(key.bound, key.stored)) for key in rule.keys]
+
+    def _compared(self, a: Attribute, b: Attribute) -> str:
+        one, other = self.type_of(a), self.type_of(b)
+        if exact(one, other):
+            return {"integer": "bigint", "floating": "double"}.get(family(one), one)
+        kind = common(one, other)
+        if kind is None:
+            raise AssertionError(f"{a} and {b} cannot be compared")
+        return kind
+
+    def _step(self, rule: ProbeRule) -> Step:
+        edge = self.topology.edge[rule.edge]
+        copy = self.copies[rule.store, edge.layout]
+        keys = sorted(self._keys(rule), key=lambda key: (self._as_stored(copy.store, key.stored), key.type))
+        path = tuple((self._as_stored(copy.store, key.stored), key.type) for key in keys)
+        base = copy.store.join is None
+        outgoing = [self.topology.edge[label] for label in (*rule.out, *rule.feeds)]
+        local = tuple(e.label for e in outgoing if e.stays and e.position.round == rule.position.round)
+        carried = {a for e in outgoing for a in e.columns} | set(self.outputs_of(rule.emits))
+        relation = min(rule.adds.relations)
+        window = dict(rule.adds.windows)[relation] if base else 0
+        return Step(
+            rule,
+            copy,
+            tuple(keys),
+            _path_name(path) if path else None,
+            relation.number if base else 0,
+            FOREVER if window is None else window,
+            tuple(sorted(str(a) for a in carried if a.relation not in rule.adds.relations)),
+            tuple(sorted(a for a in carried if a.relation in rule.adds.relations)),
+            self._taus(rule),
+            local,
+            tuple(self._of_rule(rule, [e for e in outgoing if e.label not in local])),
+        )
+
+    def _of_rule(self, rule: ProbeRule, edges: list[Edge]) -> Iterable[Channel]:
+        groups: dict[tuple[object, ...], list[Edge]] = {}
+        for edge in edges:
+            groups.setdefault((edge.stays, *_place(edge.address, raw=False), edge.position.round), []).append(edge)
+        specials = [ARRIVAL, *((LATEST, DEADLINE, *map(part_tau, self._taus(rule))) if self.timed else ())]
+        for members in groups.values():
+            names = sorted({a for edge in members for a in edge.columns})
+            schema = pa.schema([pa.field(name, _SPECIAL) for name in specials] + [self.field(a) for a in names])
+            first = members[0]
+            labels = tuple(edge.label for edge in members)
+            yield Channel(first.label, labels, first.address, first.stays, first.position.round, schema, {})
+
+    def _taus(self, rule: ProbeRule) -> tuple[Relation, ...]:
+        """Whose event time results carry along: that of parts of intermediate results that are yet to be stored."""
+        if not self.timed:
+            return ()
+        found: set[Relation] = set()
+        for label in rule.feeds:
+            store = self.topology.store[self.topology.edge[label].store]
+            found |= store.join.relations if store.join is not None else frozenset()
+        for label in rule.out:
+            child = self.topology.rule[self.topology.edge[label].store, label]
+            if isinstance(child, ProbeRule):
+                found |= set(self._taus(child))
+        return tuple(sorted(found & rule.bound.relations))
+
+    @cached_property
+    def channels(self) -> Mapping[str, Channel]:
+        """Every channel that a task may receive on, by name."""
+        found = {channel.name: channel for channels in self.stream_channels.values() for channel in channels}
+        return found | {channel.name: channel for step in self.steps.values() for channel in step.channels}
+
+
+def _place(address: Address, raw: bool) -> tuple[object, ...]:
+    """Addresses that lead every tuple to the same workers. NULL keys match nothing wherever they go, so `key` and `home` are one.
+    A raw tuple has no role yet: the same column of any relation of its stream is the same key."""
+    if address.attribute is not None:
+        return "key", stored_name(address.attribute) if raw else str(address.attribute)
+    return (address.kind,)
+
+
+def _path_name(path: tuple[tuple[Attribute, str], ...]) -> str:
+    return ", ".join(f"{attribute} {kind}" for attribute, kind in path)
+
+
+@lru_cache(maxsize=16)
+def load_program(uri: str, plan: str, timezone: str) -> Program:
+    """The program of a plan file; plan files never change."""
+    return Program(from_json(bytes(open_storage(uri).read(plan)).decode()), timezone)

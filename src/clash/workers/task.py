@@ -1,0 +1,196 @@
+"""One worker, one round: per phase first everything that is stored, then everything that probes.
+
+A probe whose next store is on this worker, and filled by now, goes on at once; rows for a later phase wait; the rest leaves as
+messages. Pieces go through the whole tree before the next one is made, so memory stays bounded.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+
+import numpy as np
+import pyarrow as pa
+
+from clash.driver.work import ContainerRecord, Work
+from clash.errors import ClashError
+from clash.evaluate import evaluate
+from clash.model.expressions import Col
+from clash.model.relation import Attribute
+from clash.state.failpoints import reach
+from clash.workers.blocks import ARRIVAL, DEADLINE, FOREVER, LATEST, TAU, Block, as_time, concat, part_tau, stored_name
+from clash.workers.ingest import ingest, scatter
+from clash.workers.messages import REPORT, WROTE, Message, of_json, to_json, unpack
+from clash.workers.probe import probe_step
+from clash.workers.program import Channel
+from clash.workers.results import Results
+from clash.workers.stores import Stores
+
+__all__ = ["ingest", "work_round"]
+
+
+def work_round(work: Work, number: int, worker: int, inbox: Iterable[Message]) -> Iterator[Message]:
+    """The messages that a worker sends after round `number`; after the last one only reports are left."""
+    reach("round-start")
+    task = _Round(work, number, worker)
+    began, sent = time.perf_counter(), 0.0
+    for message in task.run(inbox):
+        left = time.perf_counter()
+        yield message
+        sent += time.perf_counter() - left
+    task.seconds["shuffle"] += sent
+    reach("round-end")
+    seconds = {**task.seconds, "round": time.perf_counter() - began}
+    yield of_json(worker, REPORT, {**task.report(), "seconds": seconds})
+
+
+class _Round:
+    def __init__(self, work: Work, number: int, worker: int) -> None:
+        self.work, self.number, self.worker, self.program = work, number, worker, work.program
+        self.stores = Stores(work, worker, number)
+        self.results = Results(work, f"r{number}-w{worker}")
+        self.waiting: dict[int, dict[str, list[Block]]] = {}  # phase → edge → blocks
+        self.seconds: defaultdict[str, float] = defaultdict(float)
+        self.files: list[dict[str, object]] = []
+        self.earlier: list[Message] = []
+
+    def run(self, inbox: Iterable[Message]) -> Iterator[Message]:
+        yield from self._receive(inbox)
+        while self.waiting:
+            phase = min(self.waiting)
+            edges = self.waiting.pop(phase)
+            with self._timed("store"):
+                for label, blocks in edges.items():
+                    if self.program.is_store(label):
+                        for block in blocks:
+                            self.stores.add(self.program.store_rule(label), block)
+            for label, blocks in edges.items():
+                if not self.program.is_store(label):
+                    yield from self._probe(label, concat(blocks), phase)
+        with self._timed("store"):
+            self.stores.close()
+        reach("round-stored")
+        with self._timed("sink"):
+            self.files = self.results.close()
+        reach("round-results")
+        if self.number < self.program.topology.rounds:
+            yield from self.earlier
+            if self.stores.added or self.stores.removed:
+                yield of_json(self.worker, WROTE, self._wrote())
+
+    def report(self) -> dict[str, object]:
+        return {"kind": "round", "round": self.number, "worker": self.worker, "files": self.files, **self._wrote()}
+
+    def _wrote(self) -> dict[str, object]:
+        return {"added": [record.to_json() for record in self.stores.added], "removed": self.stores.removed}
+
+    # ---- what comes in -----------------------------------------------------------------------------------------
+
+    def _receive(self, inbox: Iterable[Message]) -> Iterator[Message]:
+        blocks: dict[str, list[Block]] = {}
+        began = time.perf_counter()
+        for message in inbox:
+            if message.kind == REPORT:
+                yield message
+            elif message.kind == WROTE:
+                wrote = to_json(message.payload)
+                self.stores.apply([ContainerRecord.from_json(record) for record in wrote["added"]], wrote["removed"])
+                self.earlier.append(message)
+            elif self.program.channels[message.kind].round > self.number:
+                yield message
+            else:
+                blocks.setdefault(message.kind, []).append(unpack(message.payload, self.program.channels[message.kind].schema))
+        self.seconds["shuffle"] += time.perf_counter() - began
+        for name in sorted(blocks):
+            channel = self.program.channels[name]
+            block = concat(blocks.pop(name))
+            for label in channel.edges:
+                self._enter(channel, label, block)
+
+    def _enter(self, channel: Channel, label: str, block: Block) -> None:
+        """A block that has arrived, as the edge wants it."""
+        mask = channel.masks.get(label)
+        if mask is not None:
+            wanted = np.asarray(block.columns[mask])
+            if not wanted.all():
+                block = block.take(np.flatnonzero(wanted).astype(np.int32))
+        edge = self.program.topology.edge.get(label)
+        if edge is None:
+            origin = self.program.origin_of(label)
+            self._emit(origin.emits, self._as_origin(label, self.program.outputs_of(origin.emits), block))
+        elif block.rows:
+            if edge.source.kind == "origin":
+                block = self._as_origin(label, edge.columns, block)
+            self._wait(label, block)
+
+    def _as_origin(self, label: str, columns: Iterable[Attribute], block: Block) -> Block:
+        """Raw tuples in the role of the relation that starts the probe tree."""
+        origin = self.program.origin_of(label)
+        relation, tau = origin.relation, block.columns[TAU]
+        arrival = block.columns[ARRIVAL]
+        found = {ARRIVAL: arrival if relation.number == 0 else pa.array(block.ints(ARRIVAL) + relation.number)}
+        if self.program.timed:
+            window = dict(origin.start.windows)[relation]
+            found[LATEST] = found[part_tau(relation)] = tau
+            found[DEADLINE] = pa.array(block.ints(TAU) + (FOREVER if window is None else window))
+        for a in columns:
+            time_column = self.program.is_time(a)
+            found[str(a)] = as_time(tau, self.program.field(a).type) if time_column else block.columns[stored_name(a)]
+        return Block(block.rows, found)
+
+    def _wait(self, label: str, block: Block) -> None:
+        phase = self.program.topology.edge[label].position.phase
+        self.waiting.setdefault(phase, {}).setdefault(label, []).append(block)
+
+    # ---- what is done with it ----------------------------------------------------------------------------------
+
+    def _probe(self, label: str, block: Block, phase: int) -> Iterator[Message]:
+        step = self.program.steps[label]
+        with self._timed("store"):
+            stored = self.stores.open(step.copy)
+        if not stored or not block.rows:
+            return
+        pieces = probe_step(self.program, step, block, stored, self.work.first, self.work.tuning.piece)
+        while True:
+            with self._timed("probe"):
+                piece = next(pieces, None)
+            if piece is None:
+                return
+            self._emit(step.rule.emits, piece)
+            for channel in step.channels:
+                yield from self._send(channel, piece)
+            for child in step.local:
+                if self.program.is_store(child) or self.program.topology.edge[child].position.phase > phase:
+                    self._wait(child, piece)
+                else:
+                    yield from self._probe(child, piece, phase)
+
+    def _send(self, channel: Channel, block: Block) -> Iterator[Message]:
+        with self._timed("route"):
+            key = channel.address.attribute
+            sent = list(scatter(self.work, channel, block, None if key is None else block.columns[str(key)], self.worker))
+        yield from sent
+
+    def _emit(self, queries: Iterable[str], block: Block) -> None:
+        def column(col: Col) -> pa.Array:
+            return block.columns[str(Attribute(col.relation, col.column))]
+
+        for query in queries:
+            if block.rows:
+                with self._timed("sink"):
+                    try:
+                        outputs = self.program.queries[query].outputs
+                        columns = [evaluate(o.expression, column, block.rows, self.work.timezone) for o in outputs]
+                    except ClashError as error:
+                        raise type(error)(error.what, f"{error.detail} in query {query}, batch {self.work.batch}", error.hint) from None
+                    self.results.add(query, pa.RecordBatch.from_arrays(columns, schema=self.program.result_schema(query)))
+
+    @contextmanager
+    def _timed(self, what: str) -> Iterator[None]:
+        began = time.perf_counter()
+        try:
+            yield
+        finally:
+            self.seconds[what] += time.perf_counter() - began

@@ -1,0 +1,162 @@
+"""TPC-H as streams: the data is cut without losing a row, the queries are ours and DuckDB's alike. No time is ever asserted."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import duckdb
+import pyarrow as pa
+import pytest
+
+from clash.bench.monitor import KINDS, Monitor
+from clash.bench.tpch_data import Data, tpch_data
+from clash.bench.tpch_duckdb import Content, connect, file_content, measure_duckdb, table_content
+from clash.bench.tpch_queries import (
+    QUERIES,
+    TABLES,
+    first_queries,
+    key_columns,
+    random_queries,
+    table_rows,
+    tpch_statistics,
+    tpch_streams,
+)
+from clash.errors import ClashError, OptionError
+from clash.sql import parse_queries
+
+SCALE, BATCHES = 0.01, 10
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Data:
+    return tpch_data(SCALE, BATCHES, tmp_path_factory.mktemp("tpch"))
+
+
+def test_cut_into_batches(data: Data) -> None:
+    expected = table_rows(SCALE)
+    assert {table: rows for table, rows in data.rows.items() if table != "lineitem"} == {
+        table: rows for table, rows in expected.items() if table != "lineitem"
+    }
+    assert data.rows["lineitem"] == pytest.approx(expected["lineitem"], rel=0.01)
+    for table, columns in TABLES.items():
+        parts = [batch[table] for batch in map(data.batch, range(BATCHES)) if table in batch]
+        assert len(parts) == len(data.files(table)) == min(BATCHES, data.rows[table])
+        assert sum(part.num_rows for part in parts) == data.rows[table]
+        sizes = {part.num_rows for part in parts}
+        assert max(sizes) - min(sizes) <= 1
+        assert parts[0].column_names == list(columns)
+        keys = [column for column in columns if column in key_columns()]
+        whole = pa.concat_tables(parts).select(keys)
+        if table != "lineitem":
+            assert whole.group_by(keys).aggregate([]).num_rows == data.rows[table]
+        if data.rows[table] > BATCHES * 10:
+            assert whole[keys[0]].to_pylist() != sorted(whole[keys[0]].to_pylist())
+
+
+def test_files_are_read_in_the_order_of_their_times(data: Data) -> None:
+    times = [file.stat().st_mtime for file in data.files("orders")]
+    assert times == sorted(set(times))
+
+
+def test_data_is_a_function_of_its_seed_and_kept(data: Data, tmp_path: Path) -> None:
+    again, other = tpch_data(SCALE, BATCHES, tmp_path), tpch_data(SCALE, BATCHES, tmp_path, seed=2)
+    assert again.batch(3) == data.batch(3) != other.batch(3)
+    assert sorted(path.name for path in tmp_path.iterdir()) == [".gitignore", "tpch-sf0.01-b10-s1", "tpch-sf0.01-b10-s2"]
+    kept = again.files("part")[0]
+    kept.unlink()
+    assert not tpch_data(SCALE, BATCHES, tmp_path).files("part")[0].samefile(data.files("part")[0])
+    assert not kept.exists()
+
+
+def test_what_cannot_be_generated_leaves_nothing_behind(tmp_path: Path) -> None:
+    with pytest.raises(ClashError, match="could not be generated"):
+        tpch_data(-1.0, 2, tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == [".gitignore"]
+
+
+def test_queries_are_those_of_the_paper() -> None:
+    streams = {stream.name: stream for stream in tpch_streams(QUERIES)}
+    parsed, used = parse_queries(QUERIES, streams)
+    assert set(used) == set(TABLES)
+    initials = {
+        "R": "region",
+        "N": "nation",
+        "S": "supplier",
+        "PS": "partsupp",
+        "P": "part",
+        "L": "lineitem",
+        "O": "orders",
+        "C": "customer",
+    }
+    wanted = ["R N S PS", "N S PS P", "S PS P L", "S PS L O", "P PS L O", "N S PS L", "C O L", "C O L PS", "R N C O", "C O L P"]
+    assert [{relation.stream for relation in query.join.relations} for query in parsed] == [
+        {initials[letter] for letter in letters.split()} for letters in wanted
+    ]
+    assert [len(query.join.classes) for query in parsed] == [3, 3, 2, 3, 3, 3, 2, 4, 3, 3]
+
+
+def test_sets_of_queries() -> None:
+    assert list(first_queries(5)) == ["q1", "q2", "q3", "q4", "q5"]
+    assert [stream.name for stream in tpch_streams(first_queries(5))] == [name for name in TABLES if name != "customer"]
+    assert first_queries(10) == QUERIES
+    with pytest.raises(OptionError):
+        first_queries(7)
+
+
+def test_every_row_of_the_largest_table_is_a_result(data: Data, tmp_path: Path) -> None:
+    measured = measure_duckdb(data, QUERIES, tmp_path)
+    rows = {name: content.rows for name, content in measured.contents.items()}
+    largest = {"q1": "partsupp", "q2": "partsupp", "q9": "orders"}
+    assert rows == {name: data.rows[largest.get(name, "lineitem")] for name in QUERIES}
+    assert measured.seconds > 0
+    with connect(data) as connection:
+        assert table_content(connection.sql(QUERIES["q1"]).to_arrow_table()) == measured.contents["q1"]
+
+
+def test_content_is_of_rows_in_any_order_but_not_of_other_rows(tmp_path: Path) -> None:
+    def content(rows: str) -> Content:
+        with duckdb.connect() as connection:
+            return table_content(connection.sql(f"FROM (VALUES {rows}) t(a, b)").to_arrow_table())
+
+    assert content("(1, 2.50), (3, 4.00)") == content("(3, 4.00), (1, 2.50)")
+    assert content("(1, 2.50), (3, 4.00)") != content("(1, 4.00), (3, 2.50)")
+    assert content("(1, 2.50), (1, 2.50)") != content("(1, 2.50)")
+    assert content("(1, 2.50)") == content("(1::SMALLINT, 2.50)")
+    assert file_content(f"{tmp_path}/*.parquet") == Content(0, 0)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_random_queries(data: Data, seed: int) -> None:
+    queries = random_queries(seed, 8)
+    assert queries == random_queries(seed, 8) != random_queries(seed + 1, 8)
+    assert len(set(queries.values())) == 8
+    parsed, _ = parse_queries(queries, {stream.name: stream for stream in tpch_streams(queries)})
+    assert {len(query.join.relations) for query in parsed} <= {3, 4, 5}
+    with connect(data) as connection:
+        for query in parsed:
+            rows = connection.execute(f"SELECT count(*) FROM ({query.text})").fetchone()[0]
+            assert rows < 10 * data.rows["lineitem"]
+
+
+def test_statistics_are_near_the_truth(data: Data) -> None:
+    """Of every query that DuckDB ran: the planner expects as many results as there are."""
+    from clash.planner.sizes import Sizes
+
+    streams = {stream.name: stream for stream in tpch_streams(QUERIES)}
+    sizes = Sizes(tpch_statistics(SCALE), streams)
+    largest = {"q1": "partsupp", "q2": "partsupp", "q9": "orders"}
+    for query in parse_queries(QUERIES, streams)[0]:
+        assert sizes.rows(query.join) == pytest.approx(data.rows[largest.get(query.name, "lineitem")], rel=0.01)
+
+
+def test_monitor_counts_children_that_have_ended() -> None:
+    import subprocess
+    import sys
+
+    with Monitor(period=0.02) as monitor:
+        subprocess.run([sys.executable, "-c", "x = bytearray(50_000_000); sum(range(10_000_000))"], check=True)
+    assert set(monitor.cpu) == set(monitor.peak) == set(KINDS)
+    assert sum(monitor.cpu.values()) > 0.02
+    assert monitor.peak["driver"].private > 10_000_000
+    assert monitor.peak["workers"].private > 20_000_000
+    assert monitor.peak["jvm"].private == 0

@@ -1,0 +1,131 @@
+"""A history as plain data: streams, queries, batches and how they are run. Its `repr` is Python, so a small one can become a test."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+import pyarrow as pa
+
+from clash.model.query import Query
+from clash.model.statistics import Statistics
+from clash.model.stream import Stream
+from clash.sql import parse_queries
+
+Row = tuple[Any, ...]
+Windows = tuple[tuple[str, str], ...]
+_KINDS = {
+    "tinyint": pa.int8(), "smallint": pa.int16(), "int": pa.int32(), "bigint": pa.int64(), "float": pa.float32(), "double": pa.float64(),
+    "string": pa.string(), "boolean": pa.bool_(), "binary": pa.binary(), "date": pa.date32(), "timestamp": pa.timestamp("us", tz="UTC"),
+    "timestamp_ntz": pa.timestamp("us"), "array<int>": pa.list_(pa.int32()), "map<string,int>": pa.map_(pa.string(), pa.int32()),
+    "struct<x:int,y:array<string>>": pa.struct([("x", pa.int32()), ("y", pa.list_(pa.string()))]),
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Ask:
+    """A query: `SELECT …\\nFROM …[ WHERE …]`, every condition in parentheses, so that the oracle can add its own behind."""
+
+    name: str
+    text: str
+    windows: Windows = ()
+
+
+@dataclass(frozen=True)
+class Batch:
+    """`now` in microseconds; `restart`: a new driver before it; `fail`: the fail point, and which time it is reached, at which its
+    first attempt ends; a new driver then finds what it left."""
+
+    now: int
+    rows: Mapping[str, tuple[Row, ...]] = field(default_factory=dict)
+    restart: bool = False
+    fail: tuple[str, int] | None = None
+
+
+@dataclass(frozen=True)
+class Setting:
+    """How it is run. `plan_seed` None: the optimiser's plan, else a random valid one."""
+
+    workers: int = 2
+    strategy: str = "global"
+    cost: str = "full"
+    layouts: str = "one"
+    mirs: bool = True
+    statistics: Statistics = field(default_factory=Statistics)
+    partitions: int = 2
+    seed: int = 0
+    timezone: str = "UTC"
+    plan_seed: int | None = None
+    options: tuple[tuple[str, int], ...] = ()
+
+
+@dataclass(frozen=True)
+class Case:
+    streams: tuple[Stream, ...]
+    queries: tuple[Ask, ...]
+    batches: tuple[Batch, ...]
+    setting: Setting = field(default_factory=Setting)
+
+    @property
+    def by_name(self) -> dict[str, Stream]:
+        return {stream.name: stream for stream in self.streams}
+
+    @property
+    def texts(self) -> dict[str, str]:
+        return {ask.name: ask.text for ask in self.queries}
+
+    @property
+    def windows(self) -> dict[str, dict[str, str]]:
+        return {ask.name: dict(ask.windows) for ask in self.queries if ask.windows}
+
+    def parsed(self) -> tuple[Query, ...]:
+        return parse_queries(self.texts, self.by_name, self.windows)[0]
+
+    def count(self) -> int:
+        return sum(len(rows) for batch in self.batches for rows in batch.rows.values())
+
+
+def arrow_kind(kind: str) -> pa.DataType:
+    if kind.startswith("decimal("):
+        precision, scale = kind[len("decimal(") : -1].split(",")
+        return pa.decimal128(int(precision), int(scale))
+    return _KINDS[kind]
+
+
+def table(stream: Stream, rows: Sequence[Row]) -> pa.Table:
+    columns = zip(*rows, strict=True) if rows else [()] * len(stream.columns)
+    fields = [pa.field(name, arrow_kind(kind)) for name, kind in stream.columns]
+    return pa.table([pa.array(list(c), f.type) for c, f in zip(columns, fields, strict=True)], schema=pa.schema(fields))
+
+
+def micros(moment: datetime) -> int:
+    delta = (moment if moment.tzinfo else moment.replace(tzinfo=UTC)) - datetime(1970, 1, 1, tzinfo=UTC)
+    return (delta.days * 86_400 + delta.seconds) * 1_000_000 + delta.microseconds
+
+
+def tau(stream: Stream, row: Row, now: int) -> int | None:
+    if stream.time is None:
+        return now
+    value = row[[name for name, _ in stream.columns].index(stream.time)]
+    return None if value is None else micros(value)
+
+
+def plain(value: Any) -> Any:
+    """Equal values, and only they, become equal: NaN is itself, -0.0 is not 0.0, a moment is its microseconds."""
+    if isinstance(value, float):
+        return f"{value!r}"
+    if isinstance(value, datetime):
+        return micros(value)
+    if isinstance(value, bytearray | memoryview):
+        return bytes(value)
+    if isinstance(value, Mapping):
+        return tuple((key, plain(inner)) for key, inner in sorted(value.items()))
+    if isinstance(value, list | tuple):
+        return tuple(plain(inner) for inner in value)
+    return value
+
+
+def plain_rows(columns: Iterable[pa.ChunkedArray]) -> list[Row]:
+    return list(zip(*([plain(value) for value in column.to_pylist()] for column in columns), strict=True))

@@ -1,0 +1,61 @@
+"""Random histories from one source of randomness: a seed, or hypothesis."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from random import Random
+
+from clash.model.statistics import Statistics
+from clash.state.failpoints import NAMES
+
+from .case import Case, Setting
+from .queries import random_queries
+from .schemas import random_batches, random_schema
+
+_POINTS = sorted(NAMES - {"before-handover", "after-handover"})
+
+
+def random_case(rng: Random, most_rows: int = 60, most_queries: int = 4) -> Case:
+    schema = random_schema(rng)
+    queries = random_queries(rng, schema, rng.randint(1, most_queries))
+    case = Case(schema.streams, queries, (), _setting(rng, [s.name for s in schema.streams]))
+    widest = max((len(query.aliases) for query in case.parsed()), default=1)
+    # the worst join multiplies all rows that share a hot key
+    rows = min(rng.choice([3, 6, 10, 20, most_rows]), {1: 200, 2: 60, 3: 24}.get(widest, 12))
+    batches = list(random_batches(rng, schema, rows))
+    for at, batch in enumerate(batches):
+        if rng.random() < 0.15:
+            batch = replace(batch, restart=True)
+        if rng.random() < 0.15:
+            batch = replace(batch, fail=(rng.choice(_POINTS), rng.choice([1, 1, 1, 2, 3, 5])))
+        batches[at] = batch
+    return replace(case, batches=tuple(batches))
+
+
+def _setting(rng: Random, streams: list[str]) -> Setting:
+    rates = {name: rng.choice([1.0, 10.0, 1e3, 1e5]) for name in streams}
+    return Setting(
+        workers=rng.choice([1, 2, 2, 3, 4, 5]),
+        strategy=rng.choice(["independent", "shared", "global", "global"]),
+        cost=rng.choice(["full", "probe"]),
+        layouts=rng.choice(["one", "many"]),
+        mirs=rng.random() < 0.8,
+        statistics=Statistics(rates=rates, default_selectivity=rng.choice([1e-5, 1e-3, 0.1, 1.0])),
+        partitions=rng.choice([1, 2, 3]),
+        seed=rng.randrange(1000),
+        timezone=rng.choice(["UTC", "UTC", "Europe/Berlin"]),
+        plan_seed=rng.randrange(10**6) if rng.random() < 0.6 else None,
+        options=_sizes(rng),
+    )
+
+
+def _sizes(rng: Random) -> tuple[tuple[str, int], ...]:
+    """Small pieces and files, so that few rows are many of them."""
+    found = []
+    if rng.random() < 0.6:
+        found.append(("piece", rng.choice([1, 2, 3, 7, 50])))
+    if rng.random() < 0.3:
+        found.append(("file_bytes", rng.choice([1, 200])))
+    if rng.random() < 0.3:
+        found.append(("merge_rows", rng.choice([1, 5, 20])))
+    return tuple(found)

@@ -1,0 +1,154 @@
+"""Random valid plans: any probe orders, any intermediate results, any layouts; what is exact must be so under each of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import combinations
+from random import Random
+
+from clash.model.layout import ALL, ONE, Layout
+from clash.model.query import SubJoin
+from clash.model.relation import Relation
+from clash.model.stream import Stream
+from clash.model.types import is_atomic
+from clash.planner.orders import ProbeOrder, Step, StoreKey, StorePlan
+from clash.planner.plan import Plan
+from clash.topology import validate
+
+Links = frozenset[frozenset[Relation]]
+
+
+def random_plan(rng: Random, base: Plan) -> Plan:
+    """The queries of `base` under another plan."""
+    drawn = _Drawn(rng, base)
+    plan = replace(base, probe_orders=tuple(drawn.orders()), stores=drawn.stores(), cost=0.0, bound=0.0, optimal=False)
+    plan = replace(plan, rounds=plan.topology.rounds)
+    validate(plan)
+    return plan
+
+
+class _Drawn:
+    def __init__(self, rng: Random, base: Plan) -> None:
+        self.rng, self.queries, self.streams, self.workers = rng, base.queries, base.streams, base.workers
+        alone = rng.choice([0.0, 0.0, 0.3, 1.0])
+        self.owner = {query.name: query.name if rng.random() < alone else None for query in self.queries}
+        self.many = rng.choice([0.0, 0.0, 0.4])
+        self.layouts: dict[StoreKey, tuple[Layout, ...]] = {}
+        share = rng.choice([0.0, 0.3, 0.7])
+        # in a fixed order: a set of them has another one in each process
+        self.mirs = [key for key in sorted(self._candidates(), key=_order) if rng.random() < share]
+        self.feeding: list[StoreKey] = []
+
+    def _candidates(self) -> set[StoreKey]:
+        found = set()
+        for query in self.queries:
+            relations = sorted(query.join.relations)
+            for size in range(2, len(relations)):
+                for some in combinations(relations, size):
+                    join = query.join.sub(some)
+                    if _connected(join, query.links):
+                        found.add(StoreKey(None, join, self.owner[query.name]))
+        return found
+
+    def orders(self) -> Iterator[ProbeOrder]:
+        for query in self.queries:
+            for origin in sorted(query.join.relations):
+                steps = self._steps(query.join, origin, self.owner[query.name], query.links, self.mirs)
+                yield ProbeOrder(origin, query.join.sub([origin]), steps, (query.name,))
+        if self.mirs and self.rng.random() < 0.2:  # one that is kept for nobody yet
+            self._use(self.rng.choice(self.mirs))
+        for key in self.feeding:  # grows while smaller ones are asked for
+            assert key.join is not None
+            inner = [m for m in self.mirs if m.join is not None and m.join.relations < key.join.relations]
+            links = frozenset(link for query in self.queries if query.contains(key.join) for link in query.links)
+            for origin in sorted(key.join.relations):
+                yield ProbeOrder(origin, key.join.sub([origin]), self._steps(key.join, origin, key.owner, links, inner), (), key)
+
+    def stores(self) -> tuple[StorePlan, ...]:
+        return tuple(StorePlan(key, layouts, 0.0, 0.0) for key, layouts in sorted(self.layouts.items(), key=lambda item: _order(item[0])))
+
+    def _steps(self, join: SubJoin, origin: Relation, owner: str | None, links: Links, mirs: list[StoreKey]) -> tuple[Step, ...]:
+        steps: list[Step] = []
+        bound, todo = frozenset([origin]), join.relations - {origin}
+        while todo:
+            usable = [m for m in mirs if m.join is not None and m.owner == owner and m.join.relations <= todo]
+            kept = [m for m in usable if m.join == join.sub(m.join.relations)]  # type: ignore[union-attr]
+            choice = [(StoreKey(r.stream, None, owner), frozenset([r])) for r in sorted(todo)]
+            choice += [(m, m.join.relations) for m in kept if m.join is not None] * 2
+            near = [(key, adds) for key, adds in choice if _keyed(join, bound, adds)]
+            crossed = [(key, adds) for key, adds in choice if any(link & bound and link & adds for link in links)]
+            key, adds = self.rng.choice(near + crossed if crossed and self.rng.random() < 0.3 else near or crossed)
+            layout = self.rng.choice(self._use(key))
+            steps.append(Step(key, layout, join.sub(adds), 0.0, self._places(join, bound, adds, layout), self.rng.random() < 0.5, 0.0))
+            bound, todo = bound | adds, todo - adds
+        return tuple(steps)
+
+    def _places(self, join: SubJoin, bound: frozenset[Relation], adds: frozenset[Relation], layout: Layout) -> int:
+        if layout.kind != "hash":
+            return 1
+        inside = adds if layout.relation is None else {layout.relation}
+        known = any(a.column == layout.column and a.relation in inside for equal in _links(join, bound, adds) for a in equal)
+        return 1 if known else self.workers
+
+    def _use(self, key: StoreKey) -> tuple[Layout, ...]:
+        if key not in self.layouts:
+            count = 2 if self.rng.random() < self.many else 1
+            self.layouts[key] = tuple(dict.fromkeys(self._layout(key) for _ in range(count)))
+            if key.join is not None:
+                self.feeding.append(key)
+        return self.layouts[key]
+
+    def _layout(self, key: StoreKey) -> Layout:
+        kind = self.rng.choice(["one", "all", "arrival", "hash", "hash", "key", "key", "key", "key"])
+        if kind in ("one", "all"):
+            return ONE if kind == "one" else ALL
+        if kind == "arrival":
+            return Layout("hash")
+        found: list[Layout] = []
+        for query in self.queries:
+            if key.join is not None:
+                # only what leads outside, and of a class its smallest member, surely travels to where the rows are completed
+                if query.contains(key.join):
+                    ends = [[a for a in equal if a.relation in key.join.relations] for equal in query.join.classes]
+                    ends = [end for end, equal in zip(ends, query.join.classes, strict=True) if end and len(end) < len(equal)]
+                    found += [Layout("hash", a.column, a.relation) for a in sorted(map(min, ends))]
+                continue
+            for relation in sorted(r for r in query.join.relations if r.stream == key.stream):
+                keys = {a.column for equal in query.join.classes for a in equal if a.relation == relation}
+                columns = sorted(keys) if kind == "key" else _hashable(self.streams[relation.stream])
+                found += [Layout("hash", column) for column in columns]
+        return self.rng.choice(found) if found else ONE
+
+
+def _hashable(stream: Stream) -> list[str]:
+    return [name for name, kind in stream.columns if is_atomic(kind)]
+
+
+def _links(join: SubJoin, bound: frozenset[Relation], adds: frozenset[Relation]) -> list[frozenset[tuple[Relation, str]]]:
+    return [equal for equal in join.classes if any(a.relation in bound for a in equal) and any(a.relation in adds for a in equal)]
+
+
+def _keyed(join: SubJoin, bound: frozenset[Relation], adds: frozenset[Relation]) -> bool:
+    return bool(_links(join, bound, adds))
+
+
+def _connected(join: SubJoin, links: Links) -> bool:
+    seen, todo = {min(join.relations)}, True
+    while todo:
+        near = {
+            r
+            for r in join.relations - seen
+            if _keyed(join, frozenset(seen), frozenset([r])) or any(link & seen and r in link for link in links)
+        }
+        seen |= near
+        todo = bool(near)
+    return seen == join.relations
+
+
+def _order(key: StoreKey) -> tuple[str, str]:
+    """StoreKeys have no order of their own; frozensets print in another order in each process."""
+    if key.join is None:
+        return str(key.owner), str(key.stream)
+    parts = (key.join.relations, *key.join.classes, key.join.filters, key.join.residuals, key.join.windows)
+    return f"{key.owner}~", " ".join(sorted(str(sorted(map(str, part))) for part in parts))

@@ -1,0 +1,94 @@
+"""The smallest history, by dropping things greedily, that still goes wrong in the same way."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+from clash.errors import ClashError
+
+from .case import Batch, Case, Setting
+from .runs import differences
+
+
+def failure(case: Case) -> str | None:
+    """What goes wrong, as one line per difference; None if nothing does."""
+    try:
+        found = differences(case)
+    except Exception as error:
+        detail = f" ({error.detail})" if isinstance(error, ClashError) else ""
+        return f"{type(error).__name__}: {error}{detail}"
+    return "\n".join(found) or None
+
+
+def smallest(case: Case, fails: Callable[[Case], str | None] = failure, seconds: float = 60.0) -> Case:
+    """Crashes stay crashes of the same kind, differences stay differences."""
+    until = time.monotonic() + seconds
+    kind = _kind(fails(case))
+    shrunk = True
+    while shrunk and time.monotonic() < until:
+        shrunk = False
+        for smaller in _smaller(case):
+            if time.monotonic() > until:
+                break
+            if _kind(fails(smaller)) == kind:
+                case, shrunk = smaller, True
+                break
+    return case
+
+
+def _kind(told: str | None) -> str | None:
+    if told is None:
+        return None
+    head = told.split(":")[0]
+    return head if head.isidentifier() else "differs"
+
+
+def _smaller(case: Case) -> Iterator[Case]:
+    """Large cuts first."""
+    for at in range(len(case.queries)):
+        if len(case.queries) > 1:
+            yield replace(case, queries=case.queries[:at] + case.queries[at + 1 :])
+    used = {relation.stream for query in case.parsed() for relation in query.join.relations}
+    if len(used) < len(case.streams):
+        rows = [replace(b, rows={n: r for n, r in b.rows.items() if n in used}) for b in case.batches]
+        yield replace(case, streams=tuple(s for s in case.streams if s.name in used), batches=tuple(rows))
+    for at in range(len(case.batches)):
+        if len(case.batches) > 1:
+            yield replace(case, batches=case.batches[:at] + case.batches[at + 1 :])
+    for at, batch in enumerate(case.batches):
+        for fewer in _fewer(batch):
+            yield replace(case, batches=(*case.batches[:at], fewer, *case.batches[at + 1 :]))
+    for at in range(1, len(case.batches)):
+        first, second = case.batches[at - 1], case.batches[at]
+        rows = {name: (*first.rows.get(name, ()), *second.rows.get(name, ())) for name in {**first.rows, **second.rows}}
+        yield replace(case, batches=(*case.batches[: at - 1], replace(first, rows=rows), *case.batches[at + 1 :]))
+    plain = Setting(workers=case.setting.workers, seed=case.setting.seed, plan_seed=case.setting.plan_seed)
+    if plain != case.setting:
+        yield replace(case, setting=plain)
+    for workers in range(1, case.setting.workers):
+        yield replace(case, setting=replace(case.setting, workers=workers))
+    if case.setting.plan_seed is not None:
+        yield replace(case, setting=replace(case.setting, plan_seed=None))
+    for field, value in (("partitions", 1), ("options", ()), ("mirs", False), ("seed", 0)):
+        if getattr(case.setting, field) != value:
+            yield replace(case, setting=replace(case.setting, **{field: value}))  # type: ignore[arg-type]
+    for at, stream in enumerate(case.streams):
+        for field in ("window", "idle", "lateness"):
+            if getattr(stream, field) is not None:
+                calmer = replace(stream, **{field: None, **({"idle": None} if field == "lateness" else {})})
+                yield replace(case, streams=(*case.streams[:at], calmer, *case.streams[at + 1 :]))
+
+
+def _fewer(batch: Batch) -> Iterator[Batch]:
+    if batch.restart:
+        yield replace(batch, restart=False)
+    if batch.fail is not None:
+        yield replace(batch, fail=None)
+    for name, rows in batch.rows.items():
+        size = len(rows)
+        while size:
+            for start in range(0, len(rows), size):
+                yield replace(batch, rows={**batch.rows, name: rows[:start] + rows[start + size :]})
+            size //= 2

@@ -1,0 +1,47 @@
+"""The ten TPC-H queries on the in-process transport give what DuckDB gives, whatever the strategy and the number of workers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from clash.bench.tpch_data import Data, tpch_data
+from clash.bench.tpch_duckdb import Content, connect, table_content
+from clash.bench.tpch_queries import QUERIES, random_queries, tpch_statistics, tpch_streams
+from clash.inprocess import InProcess
+
+SCALE = 0.01
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Data:
+    return tpch_data(SCALE, 4, tmp_path_factory.mktemp("tpch"))
+
+
+def expected(data: Data, queries: dict[str, str]) -> dict[str, Content]:
+    with connect(data) as connection:
+        return {name: table_content(connection.sql(text).to_arrow_table()) for name, text in queries.items()}
+
+
+def found(data: Data, queries: dict[str, str], folder: Path, **options: Any) -> dict[str, Content]:
+    job = InProcess(tpch_streams(queries), queries, uri=str(folder / "checkpoint"), **options)
+    for number in range(data.batches):
+        job.batch({name: table for name, table in data.batch(number).items() if name in {stream.name for stream in job.job.streams}})
+    return {name: table_content(job.results(name)) for name in queries}
+
+
+@pytest.mark.parametrize(("strategy", "workers"), [("global", 1), ("global", 2), ("global", 5), ("shared", 3), ("independent", 2)])
+def test_ten_queries(data: Data, tmp_path: Path, strategy: str, workers: int) -> None:
+    options = {"strategy": strategy, "workers": workers, "statistics": tpch_statistics(SCALE)}
+    assert found(data, QUERIES, tmp_path, **options) == expected(data, QUERIES)
+
+
+def test_a_plan_made_without_statistics(data: Data, tmp_path: Path) -> None:
+    assert found(data, QUERIES, tmp_path, workers=2) == expected(data, QUERIES)
+
+
+def test_random_queries(data: Data, tmp_path: Path) -> None:
+    queries = random_queries(seed=3, count=5)
+    assert found(data, queries, tmp_path, workers=3) == expected(data, queries)

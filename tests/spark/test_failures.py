@@ -1,0 +1,80 @@
+"""Errors on their way through Spark's texts, without Spark."""
+
+from __future__ import annotations
+
+import pytest
+
+from clash.errors import ClashError, DataError, SourceError, StateError
+from clash.spark.failures import RetriedError, arrived, explained, is_lost, travelling
+
+
+class Java:
+    """A Java throwable, as far as it is asked."""
+
+    def __init__(self, name: str, message: str | None, cause: Java | None = None) -> None:
+        self.name, self.message, self.cause = name, message, cause
+
+    def getClass(self) -> Java:  # noqa: N802
+        return self
+
+    def getName(self) -> str:  # noqa: N802
+        return self.name
+
+    def getMessage(self) -> str | None:  # noqa: N802
+        return self.message
+
+    def getCause(self) -> Java | None:  # noqa: N802
+        return self.cause
+
+
+class Py4J(Exception):  # noqa: N818
+    def __init__(self, java: Java) -> None:
+        super().__init__("An error occurred while calling o1.collect")
+        self.java_exception = java
+
+
+@pytest.mark.parametrize("kind", [DataError, StateError, ClashError])
+def test_a_workers_error_arrives_as_what_it_was(kind: type[ClashError]) -> None:
+    error = kind("division by zero", "R.a / R.b\nin »q1«, batch 3", 'write "try_divide"')
+    text = f"Traceback (most recent call last):\n  File …\nclash…: {travelling(error)}\n\tat org.apache.spark…"
+    found = explained(Py4J(Java("SparkException", "Job aborted", Java("PythonException", text))), 3, None)
+    assert type(found) is kind
+    assert (found.what, found.detail, found.hint) == (error.what, error.detail, error.hint)
+    assert arrived("nothing of ours <clash>") is None
+
+
+def test_a_stream_that_fails_is_named_with_its_file() -> None:
+    root = Java("java.lang.RuntimeException", "file:/in/R/7.parquet is not a Parquet file. Expected magic number")
+    java = Java("SparkException", "[FAILED_READ_FILE.NO_HINT] Encountered error while reading file file:///in/R/7.parquet.", root)
+    found = explained(Py4J(Java("SparkException", "Job aborted")), 12, ("R", Py4J(java)))
+    assert isinstance(found, SourceError)
+    assert found.what == "stream R cannot be read"
+    assert found.detail.startswith("batch 12, file file:///in/R/7.parquet, java.lang.RuntimeException: ")
+    assert "Expected magic number" in found.detail
+
+
+@pytest.mark.parametrize(
+    ("text", "lost"),
+    [
+        ("Job aborted due to stage failure: ExecutorLostFailure (executor 1 exited unrelated to the running tasks)", True),
+        ("org.apache.spark.shuffle.FetchFailedException: FetchFailed", True),
+        ("Python worker exited unexpectedly (crashed)", True),
+        ("[CAST_INVALID_INPUT] The value 'x' of the type STRING cannot be cast to INT", False),
+        (f"Python worker exited unexpectedly {travelling(DataError('overflow'))}", False),
+    ],
+)
+def test_what_may_well_succeed_next_time(text: str, lost: bool) -> None:
+    assert is_lost(Py4J(Java("SparkException", text))) is lost
+
+
+def test_the_rest() -> None:
+    assert is_lost(RetriedError("stage 4"))
+    assert "again and again" in explained(RetriedError("stage 4"), 1, None).what
+    circle = Java("A", "deep")
+    circle.cause = circle
+    found = explained(Py4J(circle), 7, None)
+    assert (found.what, found.detail) == ("a batch failed", "batch 7: A: deep")
+    python = Java("PythonException", "Traceback (most recent call last):\n  File x, line 1\nValueError: no such thing\n")
+    assert explained(Py4J(python), None, None).detail == "outside a batch: ValueError: no such thing"
+    known = StateError("a")
+    assert explained(known, 3, None) is known
