@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import csv
+from collections.abc import Callable
+from contextlib import nullcontext
+from dataclasses import fields
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import pyarrow as pa
 import pytest
 
-from clash.bench.monitor import KINDS, Monitor
+from clash.bench import tpch
+from clash.bench.content import Content, file_content, table_content
+from clash.bench.monitor import KINDS, Memory, Monitor
 from clash.bench.tpch_data import Data, tpch_data
-from clash.bench.tpch_duckdb import Content, connect, file_content, measure_duckdb, table_content
+from clash.bench.tpch_duckdb import connect, measure_duckdb
 from clash.bench.tpch_queries import (
     QUERIES,
     TABLES,
@@ -21,7 +28,9 @@ from clash.bench.tpch_queries import (
     tpch_statistics,
     tpch_streams,
 )
+from clash.bench.tpch_run import Job, Ran
 from clash.errors import ClashError, OptionError
+from clash.inprocess import InProcess
 from clash.sql import parse_queries
 
 SCALE, BATCHES = 0.01, 10
@@ -160,3 +169,80 @@ def test_monitor_counts_children_that_have_ended() -> None:
     assert monitor.peak["driver"].private > 10_000_000
     assert monitor.peak["workers"].private > 20_000_000
     assert monitor.peak["jvm"].private == 0
+
+
+class InProcessRuns:
+    """Stands in for Spark: the same job on the in-process transport, told of in the same way."""
+
+    def __init__(self, spoil: str | None = None) -> None:
+        self.jobs: list[tuple[float, int, str]] = []
+        self.spoil = spoil
+
+    def __call__(self, spark: object, data: Data, job: Job, check: bool = True) -> Ran:
+        self.jobs.append((data.scale, data.batches, job.strategy))
+        streams = tpch_streams(job.queries)
+        made = InProcess(streams, job.queries, workers=job.workers, strategy=job.strategy, statistics=job.statistics)
+        progress = []
+        for number in range(data.batches if check else 2):
+            done = made.batch({stream.name: batch for stream in streams if (batch := data.batch(number).get(stream.name)) is not None})
+            told = {"input": done.input, "seconds": done.seconds, "stores": done.stores, "durationMs": {"triggerExecution": 500 + number}}
+            progress.append(told)
+        contents = {name: table_content(made.results(name).slice(int(name == self.spoil))) for name in job.queries} if check else {}
+        return Ran(2.0, progress, dict.fromkeys(KINDS, 1.0), dict.fromkeys(KINDS, Memory(2_000_000, 1, 1)), 0.5, contents)
+
+
+@pytest.fixture
+def bench(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., InProcessRuns]:
+    def run(spoil: str | None = None, **options: Any) -> InProcessRuns:
+        runs = InProcessRuns(spoil)
+        monkeypatch.setattr(tpch, "session", nullcontext)
+        monkeypatch.setattr(tpch, "run_once", runs)
+        asked = {
+            "queries": 5, "random": 0, "scale": 0.002, "batches": 2, "strategy": "global", "workers": 2, "repeat": 1,
+            "latency": False, "growth": False, "state": False, "data": tmp_path / "data", "out": tmp_path,
+        }  # fmt: skip
+        tpch.run(**(asked | options))  # type: ignore[arg-type]
+        return runs
+
+    return run
+
+
+def read(path: Path) -> list[dict[str, str]]:
+    with path.open(newline="", encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+def test_throughput(bench: Callable[..., InProcessRuns], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert bench(repeat=2).jobs == [(0.01, 20, "global"), (0.002, 2, "global"), (0.002, 2, "global")]
+    lines = read(tmp_path / "tpch.csv")
+    assert list(lines[0]) == [field.name for field in fields(tpch.Line)]
+    assert [line["run"] for line in lines] == ["1", "2"]
+    line = lines[0]
+    assert line["equal"] == "True"
+    assert sum(int(part.partition(":")[2]) for part in line["counts"].split()) == int(line["results"]) > 0
+    assert float(line["tuples_per_second"]) == int(line["tuples"]) / 2.0
+    assert float(line["ratio"]) == pytest.approx(2.0 / float(line["duckdb_seconds"]), rel=1e-4)
+    assert (line["cpu_seconds"], line["memory_jvm"], line["batch_seconds"]) == ("3", "2", "1.001")
+    assert all(float(line[part]) > 0 for part in ("ingest", "store", "probe", "sink", "state_bytes", "state_rows"))
+    shown = capsys.readouterr().out
+    assert "counts and contents equal DuckDB's" in shown
+    assert f"{int(line['tuples']):,} tuples in 2 batches" in shown
+
+
+def test_a_wrong_result_is_no_measurement(bench: Callable[..., InProcessRuns], tmp_path: Path) -> None:
+    with pytest.raises(ClashError, match="differ from DuckDB"):
+        bench(spoil="q4")
+    assert not (tmp_path / "tpch.csv").exists()
+    assert read(tmp_path / "tpch-wrong.csv")[0]["equal"] == "False"
+
+
+def test_state_growth_and_latency(bench: Callable[..., InProcessRuns], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tpch, "GROWTH", 2)
+    runs = bench(random=1, queries=2, state=True, growth=True, latency=True)
+    assert [job for job in runs.jobs if job[0] != 0.01] == [
+        (0.002, 2, "global"), (0.004, 4, "global"), *[(0.002, 2, strategy) for strategy in ("independent", "shared", "global")],
+    ]  # fmt: skip
+    assert [line["scale"] for line in read(tmp_path / "tpch-growth.csv")] == ["0.002", "0.004"]
+    assert [line["strategy"] for line in read(tmp_path / "tpch-state.csv")] == ["independent", "shared", "global"]
+    assert read(tmp_path / "tpch-latency.csv")[0]["trigger"] == "500.5"
+    assert not (tmp_path / "tpch.csv").exists()

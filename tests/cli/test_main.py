@@ -39,10 +39,14 @@ def mistake(*arguments: str) -> str:
     [
         ((), ("explain", "demo", "bench", "--version")),
         (("explain",), EXPLAIN_OPTIONS),
-        (("demo",), ("--workers",)),
-        (("bench",), ("ilp", "paper-ilp")),
+        (("demo",), ("--workers", "--minutes")),
+        (("bench",), ("ilp", "paper-ilp", "tpch")),
         (("bench", "ilp"), ("--sizes", "--counts", "--formulations", "--layouts", "--time-limit", "--repeat", "--out")),
         (("bench", "paper-ilp"), ("--repetitions", "--out")),
+        (
+            ("bench", "tpch"),
+            ("--queries", "--scale", "--batches", "--strategy", "--workers", "--repeat", "--latency", "--state"),
+        ),
     ],
 )
 def test_help(arguments: tuple[str, ...], words: tuple[str, ...]) -> None:
@@ -154,6 +158,10 @@ def test_bench_refuses_unknown_names() -> None:
     assert "'fast'" in mistake("bench", "ilp", "--formulations", "compact,fast")
 
 
+def test_bench_refuses_sets_of_queries_that_are_none() -> None:
+    assert "detail: --queries 7" in mistake("bench", "tpch", "--queries", "7")
+
+
 def test_bench_passes_its_options_on(monkeypatch: pytest.MonkeyPatch) -> None:
     seen: dict[str, dict[str, Any]] = {}
 
@@ -163,6 +171,7 @@ def test_bench_passes_its_options_on(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bench_command, "import_module", load)
     assert clash("bench", "ilp", "--sizes", "3, 4", "--counts", "10", "--layouts", "many", "--time-limit", "5", "--out", "x").exit_code == 0
     assert clash("bench", "paper-ilp", "--repetitions", "7").exit_code == 0
+    assert clash("bench", "tpch", "--queries", "10", "--strategy", "shared", "--state").exit_code == 0
     assert seen == {
         "clash.bench.ilp": {
             "sizes": (3, 4),
@@ -174,6 +183,20 @@ def test_bench_passes_its_options_on(monkeypatch: pytest.MonkeyPatch) -> None:
             "out": Path("x"),
         },
         "clash.bench.paper_ilp": {"repetitions": 7, "out": Path("bench/results")},
+        "clash.bench.tpch": {
+            "queries": 10,
+            "random": 0,
+            "scale": 0.1,
+            "batches": 10,
+            "strategy": "shared",
+            "workers": 2,
+            "repeat": 1,
+            "latency": False,
+            "growth": False,
+            "state": True,
+            "data": Path("bench/data"),
+            "out": Path("bench/results"),
+        },
     }
 
 

@@ -57,11 +57,16 @@ def random_queries(rng: Random, schema: Schema, most: int = 4) -> tuple[Ask, ...
     return tuple(asks)
 
 
-_REFUSED = ("the condition is never true", "the condition names no column", "not all relations are joined by an equality")
+_REFUSED = (
+    "the condition is never true",
+    "the condition names no column",
+    "not all relations are joined by an equality",
+    "OR is the only link between its aliases",
+)
 
 
 def _draft(rng: Random, schema: Schema, earlier: list[Draft]) -> Draft:
-    size = rng.choice([1, 2, 2, 3, 3, 3, 4, 4])
+    size = rng.choice([1, 2, 2, 2, 3, 3, 3, 3, 4, 4, 4, 5])
     draft = Draft(())
     if earlier and rng.random() < 0.65:
         draft = _part(rng, rng.choice(earlier), size)
@@ -232,7 +237,7 @@ def _write(rng: Random, name: str, draft: Draft) -> Ask:
             text += f", {own.name} {alias}"
             continue
         here = [c for c in conditions if c not in used and c[1] <= seen and alias in c[1] and (c in draft.equal or rng.random() < 0.5)]
-        if not here:
+        if not here or alias in draft.crossed:
             text += f" CROSS JOIN {own.name} {alias}"
             continue
         same = [c for c in here if c in draft.equal and len({side.split(".")[1] for side in c[0].split(" = ")}) == 1]

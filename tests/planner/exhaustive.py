@@ -116,7 +116,7 @@ class Exhaustive:
             if layout == ONE:
                 place = "one"
             elif layout != ALL:
-                place = attribute if known else None
+                place = attribute
             elif place is None:
                 place = "somewhere"
             bound |= part.relations

@@ -108,6 +108,11 @@ def test_random_columns_and_slices_come_back(data: st.DataObject) -> None:
     assert found.to_pylist() == part.to_pylist()
 
 
+def test_rows_without_columns(storage: Storage) -> None:
+    write_container(storage, "c", full(7).select([]), {})
+    assert read_container(storage, "c").batch.num_rows == 7
+
+
 def test_a_slice_takes_only_its_own_room(storage: Storage) -> None:
     batch = pa.record_batch({"a": np.arange(1_000_000), "s": pa.array([str(n) for n in range(1_000_000)])})
     assert write_container(storage, "c", batch.slice(777_777, 10), {}) < 1500

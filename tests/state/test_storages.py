@@ -175,7 +175,7 @@ def test_all_storages_agree(steps: list[tuple[str, ...]]) -> None:
             elif arguments[0] in files:
                 files[arguments[1]] = files.pop(arguments[0])
             for storage in storages:
-                assert {path: content(storage, path) for path in storage.list(recursive=True)} == files
+                assert {path: storage.read(path, mapped=False).to_pybytes() for path in storage.list(recursive=True)} == files
                 assert {path for path in PATHS if storage.exists(path)} == set(files)
 
 
@@ -213,7 +213,8 @@ def test_storages_in_memory_are_found_by_name() -> None:
         ("memory:", "a storage in memory has no name"),
         ("file://host/path", "a location names another machine"),
         ("gopher://host/path", "a location cannot be opened"),
-        ("s3://user:secret@", "a location cannot be opened"),
+        ("s3://user:secret@bucket/x?nonsense=1", "a location cannot be opened"),
+        ("s3a://user:secret@bu cket/x", "a location cannot be opened"),
     ],
 )
 def test_bad_uris(uri: str, message: str) -> None:
@@ -227,6 +228,7 @@ def test_bad_uris(uri: str, message: str) -> None:
 def test_urls_keep_the_scheme_and_the_options_of_the_uri(tmp_path: Path) -> None:
     storage = ArrowStorage(pafs._MockFileSystem(), "bucket/root", tmp_path, uri="s3a://bucket/root?region=eu")
     assert storage.url("a/f") == "s3a://bucket/root/a/f?region=eu"
+    assert storage.label("a/f") == "mock://bucket/root/a/f"
     assert MemoryStorage("named").url("a/f") == "memory:named/a/f"
 
 

@@ -1,7 +1,4 @@
-"""DuckDB over the same files: the batch join of every query, as a yardstick and as the truth.
-
-Contents compare without an order: the number of rows and the sum of their hashes.
-"""
+"""DuckDB over the same files: the batch join of every query, as a yardstick and as the truth."""
 
 from __future__ import annotations
 
@@ -13,19 +10,10 @@ from typing import Any
 
 import duckdb
 
+from clash.bench.content import THREADS, Content, file_content
 from clash.bench.monitor import Monitor
 from clash.bench.tpch_data import Data
 from clash.bench.tpch_queries import TABLES
-
-THREADS = 2
-
-
-@dataclass(frozen=True)
-class Content:
-    """Equal for two sets of results that hold the same rows equally often, whatever their order and their files."""
-
-    rows: int
-    hashes: int
 
 
 @dataclass(frozen=True)
@@ -63,26 +51,3 @@ def measure_duckdb(data: Data, queries: Mapping[str, str], out: Path) -> Yardsti
     if counts != {name: content.rows for name, content in contents.items()}:
         raise AssertionError(f"DuckDB counts {counts}, and writes {contents}")
     return Yardstick(seconds, monitor.cpu["driver"], count_seconds, contents)
-
-
-def file_content(pattern: str) -> Content:
-    """Of Parquet files; what is not there has no rows."""
-    with duckdb.connect(config={"threads": THREADS}) as connection:
-        if not connection.execute("FROM glob(?)", [pattern]).fetchall():
-            return Content(0, 0)
-        return _content(connection, f"read_parquet('{pattern}')")
-
-
-def table_content(table: Any) -> Content:
-    """Of an Arrow table."""
-    with duckdb.connect(config={"threads": THREADS}) as connection:
-        connection.register("results", table)
-        return _content(connection, "results")
-
-
-def _content(connection: Any, source: str) -> Content:
-    described = connection.execute(f"DESCRIBE FROM {source}").fetchall()
-    # a number's hash depends on its width: hashed as text it is the value alone that counts
-    columns = ", ".join(f'"{name}"' if kind in ("BIGINT", "VARCHAR") else f'"{name}"::VARCHAR' for name, kind, *_ in described)
-    rows, hashes = connection.execute(f"SELECT count(*), coalesce(sum(hash({columns})), 0) FROM {source}").fetchone()
-    return Content(int(rows), int(hashes))

@@ -6,18 +6,17 @@ is warm, and why, is said by the caller: the JVM and the Python workers are thos
 
 from __future__ import annotations
 
-import shutil
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from tempfile import mkdtemp
+from tempfile import TemporaryDirectory
 from typing import Any
 
+from clash.bench.content import Content, file_content
 from clash.bench.monitor import Memory, Monitor, load
 from clash.bench.tpch_data import Data
-from clash.bench.tpch_duckdb import Content, file_content
 from clash.bench.tpch_queries import TABLES, tpch_streams
 from clash.errors import ClashError
 from clash.model.statistics import Statistics
@@ -76,14 +75,17 @@ class Ran:
 def session() -> Iterator[Any]:
     from clash.spark.local import local_session
 
-    with local_session("clash bench tpch", CORES, {"spark.driver.memory": HEAP}) as spark:
+    with (
+        TemporaryDirectory(prefix="clash-log-") as folder,
+        local_session("clash bench tpch", CORES, Path(folder) / "spark.log", {"spark.driver.memory": HEAP}) as spark,
+    ):
         yield spark
 
 
 def run_once(spark: Any, data: Data, job: Job, check: bool = True) -> Ran:
     """Reads a file per stream and batch. Everything written is removed again, after its content was taken down."""
-    folder = Path(mkdtemp(prefix="clash-tpch-"))
-    try:
+    with TemporaryDirectory(prefix="clash-tpch-", ignore_cleanup_errors=True) as name:
+        folder = Path(name)
         engine = _engine(spark, data, job, folder)
         busy = load()
         with Monitor() as monitor:
@@ -97,8 +99,6 @@ def run_once(spark: Any, data: Data, job: Job, check: bool = True) -> Ran:
             raise ClashError("not all batches were run", f"{len(progress)} of {wanted}", "run the benchmark again")
         contents = {name: file_content(f"{folder}/{name}/*.parquet") for name in job.queries} if check else {}
         return Ran(seconds, progress, monitor.cpu, monitor.peak, busy, contents)
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _engine(spark: Any, data: Data, job: Job, folder: Path) -> Any:

@@ -13,6 +13,7 @@ from clash.bench.tpch_run import PARTS
 
 if TYPE_CHECKING:
     from clash.bench.tpch import Latency, Line
+    from clash.planner.space import StrategyName
 
 WIDTH = 110
 
@@ -90,7 +91,7 @@ def show_growth(small: Sequence[Line], large: Sequence[Line]) -> None:
     console.print(f"a tuple costs [bold]{times:.2f}[/] times as much CPU with {large[0].tuples / small[0].tuples:.0f} times the data")
 
 
-def show_state(each: Mapping[str, Sequence[Line]]) -> None:
+def show_state(each: Mapping[StrategyName, Sequence[Line]]) -> None:
     console = _console()
     table = _table("strategy", "state MB", "rows kept", "tuples/s", "CPU µs/tuple", "share of independent")
     alone = each["independent"][0].state_bytes

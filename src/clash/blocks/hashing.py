@@ -1,6 +1,6 @@
 """Hashes of bytes and words: 64 bits, the same in every process and version, because slots and indexes are kept in files.
 
-All are rounds of MurmurHash's finaliser, a permutation of 64-bit words: two different single words never get the same hash.
+Words go through the finaliser of MurmurHash3, bytes through the round that xxHash64 has for eight of them.
 """
 
 from __future__ import annotations
@@ -10,15 +10,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from clash.blocks.kernel import flags_or_none, kernel, part, plain
+from clash.blocks.kernel import eight_bytes, flags_or_none, kernel, part, plain
 
 Int64s = NDArray[np.int64]
 
 _A = np.uint64(0xFF51AFD7ED558CCD)
 _B = np.uint64(0xC4CEB9FE1A85EC53)
 _STEP = np.uint64(0x9E3779B97F4A7C15)
-_32 = np.uint64(32)
-_33 = np.uint64(33)
+_P1 = np.uint64(0x9E3779B185EBCA87)
+_P2 = np.uint64(0xC2B2AE3D27D4EB4F)
+_P4 = np.uint64(0x85EBCA77C2B2AE63)
+_27, _31, _32, _33, _37 = (np.uint64(bits) for bits in (27, 31, 32, 33, 37))
 _EIGHT = np.uint64(8)
 _ONE = np.uint64(1)
 _NAN = np.int64(0x7FF8000000000000)
@@ -34,12 +36,10 @@ def _mix(bits: Any) -> Any:
 
 
 @part
-def _eight(data: Any, at: Any) -> Any:
-    """Eight bytes as one word; the compiler makes a single load of it."""
-    word = np.uint64(0)
-    for k in range(8):
-        word |= np.uint64(data[at + k]) << (np.uint64(k) * _EIGHT)
-    return word
+def _absorb(bits: Any, word: Any) -> Any:
+    word *= _P2
+    bits ^= ((word << _31) | (word >> _33)) * _P1
+    return ((bits << _27) | (bits >> _37)) * _P1 + _P4
 
 
 @kernel
@@ -49,18 +49,18 @@ def _text(offsets: Any, data: Any) -> Any:
     for i in range(rows):
         at = np.int64(offsets[i])
         end = np.int64(offsets[i + 1])
-        bits = np.uint64(end - at) * _STEP
+        bits = _STEP + np.uint64(end - at)
         while at + 8 <= end:
-            bits = _mix(bits ^ _eight(data, at)) + _STEP
+            bits = _absorb(bits, eight_bytes(data, at))
             at += 8
         if at < end:
             if at + 8 <= data.size:  # bytes of the next value are read and cut off
-                rest = _eight(data, at) & ((_ONE << (np.uint64(end - at) * _EIGHT)) - _ONE)
+                rest = eight_bytes(data, at) & ((_ONE << (np.uint64(end - at) * _EIGHT)) - _ONE)
             else:
                 rest = np.uint64(0)
                 for k in range(end - at):
                     rest |= np.uint64(data[at + k]) << (np.uint64(k) * _EIGHT)
-            bits = _mix(bits ^ rest) + _STEP
+            bits = _absorb(bits, rest)
         words[i] = np.int64(_mix(bits))
     return words
 
@@ -87,7 +87,7 @@ def _place(words: Any, valid: Any, count: Any) -> Any:
     slots = np.empty(words.size, np.int32)
     for i in range(words.size):
         # the upper half of the hash as a fraction of `count`: no division
-        slots[i] = np.int32((_mix(np.uint64(words[i])) >> _32) * count >> _32) if valid.size == 0 or valid[i] else np.int32(0)
+        slots[i] = np.int32((_mix(np.uint64(words[i]) + _STEP) >> _32) * count >> _32) if valid.size == 0 or valid[i] else np.int32(0)
     return slots
 
 

@@ -2,7 +2,7 @@
 
 Every kernel has one signature: arrays reach it as read-only, contiguous, aligned views (`plain`), numbers as int or bool.
 Hence nothing is ever compiled for a second kind of array, whether it was just made or is a view of a mapped file.
-Numba's cache looks at the time stamp of a kernel's own file only, so a kernel calls nothing of another file but `prefetch`.
+Numba's cache looks at the time stamp of a kernel's own file only, so a kernel calls nothing of another file but the two instructions here.
 """
 
 from __future__ import annotations
@@ -35,24 +35,39 @@ def part(function: F) -> F:
     return cast(F, numba.njit(nogil=True, error_model="numpy", forceinline=True)(function))
 
 
-def _prefetch(context: Any, array: Any, at: Any) -> Any:
+def _instruction(define: Callable[..., Any]) -> Any:
+    """What kernels call by its arguments, but is defined by their types."""
+    return intrinsic(define)
+
+
+def _address(target: Any, builder: Any, kind: Any, arguments: Any, element: Any) -> Any:
+    array, at = arguments
+    return builder.bitcast(builder.gep(target.make_array(kind)(target, builder, array).data, [at]), element.as_pointer())
+
+
+@_instruction
+def prefetch(context: Any, array: Any, at: Any) -> Any:
+    """In a kernel: start to load that element; it need not exist."""
+
     def generate(target: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        data = target.make_array(signature.args[0])(target, builder, arguments[0]).data
-        address = builder.bitcast(builder.gep(data, [arguments[1]]), ir.IntType(8).as_pointer())
+        address = _address(target, builder, signature.args[0], arguments, ir.IntType(8))
         number = ir.IntType(32)
-        instruction = builder.module.declare_intrinsic("llvm.prefetch", [address.type], _prefetch_type(address.type, number))
+        kind = ir.FunctionType(ir.VoidType(), [address.type, number, number, number])
+        instruction = builder.module.declare_intrinsic("llvm.prefetch", [address.type], kind)
         builder.call(instruction, [address, number(0), number(3), number(1)])  # to read, to keep in all caches, data
         return target.get_dummy_value()
 
     return types.void(array, types.int64), generate
 
 
-def _prefetch_type(address: Any, number: Any) -> Any:
-    return ir.FunctionType(ir.VoidType(), [address, number, number, number])
+@_instruction
+def eight_bytes(context: Any, array: Any, at: Any) -> Any:
+    """In a kernel: the eight bytes from there on as one word, wherever they begin."""
 
+    def generate(target: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return builder.load(_address(target, builder, signature.args[0], arguments, ir.IntType(64)), align=1)
 
-prefetch = intrinsic(_prefetch)
-"""`prefetch(array, at)` in a kernel: start to load that element; any number is allowed."""
+    return types.uint64(array, types.int64), generate
 
 
 def plain(array: NDArray[Any], dtype: type[np.generic]) -> NDArray[Any]:

@@ -24,11 +24,7 @@ def truths(array: pa.Array) -> NDArray[np.bool_]:
 
 def validity(array: pa.Array) -> NDArray[np.bool_] | None:
     """Which rows are not NULL; None if all are."""
-    if array.null_count == 0:
-        return None
-    if array.null_count == len(array):  # may be of type null, without a bitmap
-        return np.zeros(len(array), np.bool_)
-    return _bits(array, 0)
+    return None if array.null_count == 0 else _bits(array, 0)
 
 
 def text(array: pa.Array) -> tuple[NDArray[np.int32], NDArray[np.uint8]]:

@@ -1,4 +1,4 @@
-"""`clash demo`: a web shop's joins, planned all at once; what one tuple then does, the whole plan, and what sharing saves."""
+"""`clash demo`: a web shop's joins, planned all at once, run on Spark on this machine while data arrives, and checked."""
 
 from __future__ import annotations
 
@@ -6,10 +6,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from clash.errors import ClashError
+
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.tree import Tree
 
+    from clash.cli.demo_run import Shop
     from clash.planner.plan import Plan
     from clash.topology.trees import Node
 
@@ -71,23 +74,33 @@ ANOTHER = (
 )
 
 
-def demo(workers: Annotated[int, typer.Option(min=1, help="Workers that the stores are spread over.")] = 4) -> None:
-    """Plan several overlapping joins of a web shop's streams, and show what sharing saves."""
+def demo(
+    workers: Annotated[int, typer.Option(min=1, max=64, help="Workers that the stores are spread over.")] = 4,
+    minutes: Annotated[int, typer.Option(min=1, max=1000, help="Minutes of the shop's time; a minute takes 0.6 seconds.")] = 30,
+) -> None:
+    """Join a web shop's streams five times over on local Spark: planned together, watched, and checked against DuckDB."""
     from rich.console import Console
 
     import clash
-    from clash.cli.paint import show_plan
+    from clash.cli.demo_run import Shop
 
     console = Console(highlight=False)
     console.width = min(console.width, WIDTH) if console.is_terminal else WIDTH
+    shop = Shop(
+        streams=tuple(clash.Stream.of(name, columns, time="ts", window=WINDOW) for name, (columns, _) in STREAMS.items()),
+        statistics=clash.Statistics(rates={name: rate for name, (_, rate) in STREAMS.items()}, selectivities=SELECTIVITIES),
+        questions={name: question for name, (question, _) in QUERIES.items()},
+        queries={name: sql for name, (_, sql) in QUERIES.items()},
+        window=WINDOW,
+        minutes=minutes,
+        workers=workers,
+    )
     _show_problem(console)
-    streams = [clash.Stream.of(name, columns, time="ts", window=WINDOW) for name, (columns, _) in STREAMS.items()]
-    statistics = clash.Statistics(rates={name: rate for name, (_, rate) in STREAMS.items()}, selectivities=SELECTIVITIES)
-    plan = clash.optimize({name: sql for name, (_, sql) in QUERIES.items()}, statistics, streams=streams, workers=workers)
+    # without a time limit for the solver: the plan that the engine itself starts with
+    plan = clash.optimize(shop.queries, shop.statistics, streams=shop.streams, workers=workers, time_limit=0)
     _show_tuple(console, plan)
-    _title(console, "the whole plan")
-    show_plan(console, plan.explain())
-    _show_closing(console, plan)
+    _show_saving(console, plan)
+    _show_run(console, shop)
 
 
 def _title(console: Console, words: str) -> None:
@@ -164,22 +177,34 @@ def _show_tuple(console: Console, plan: Plan) -> None:
         console.print("[dim]› on the worker where it is, » over the network; each step runs once for all queries below it")
 
 
-def _show_closing(console: Console, plan: Plan) -> None:
+def _show_saving(console: Console, plan: Plan) -> None:
     from clash.explain.wording import number, percent, plural
 
     costs = {compared.strategy: compared for compared in plan.compare()}
     alone, together = costs["independent"], costs["global"]
-    _title(console, "in short")
+    _title(console, "what sharing saves")
     console.print(
         f"[bold green]{percent(together.cost / alone.cost)}[/] of the estimated cost of {len(plan.queries)} queries each on its own,"
         f" and {plural(together.stores, 'store')} instead of {alone.stores}."
     )
     question, sql = ANOTHER
-    console.print(f"\nOne more? [italic]{question}")
-    _show_sql(console, sql)
     more = plan.what_if(sql)
     console.print(
-        f"adds [bold green]{number(more.marginal)}[/] to the plan's {number(plan.cost)};"
-        f" on its own it would cost {number(more.alone)}.  [dim]plan.what_if(…)"
+        f"One more, [italic]{question}[/] would add [bold green]{number(more.marginal)}[/] to the plan's {number(plan.cost)};"
+        f" on its own it would cost {number(more.alone)}."
     )
-    console.print("\n[dim]Your own queries: clash explain --help")
+    console.print("[dim]All of the plan, and plans for your own queries: clash explain --help")
+
+
+def _show_run(console: Console, shop: Shop) -> None:
+    try:
+        from clash.cli.demo_run import run_shop
+
+        _title(console, f"{shop.minutes} minutes of the shop, on Spark on this machine")
+        results = run_shop(console, shop)
+    except ModuleNotFoundError as error:
+        raise ClashError("a package is missing", error.name or "a module", "pip install 'clash-on-spark[bench]'") from None
+    console.print(
+        f"[bold green]Checked:[/] all {sum(results.values()):,} results of {len(results)} queries equal"
+        " those of DuckDB's batch joins over the same files."
+    )

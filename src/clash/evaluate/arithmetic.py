@@ -28,7 +28,7 @@ def _binary(call: Call, args: list[Value], timezone: str) -> Value:
         moved = _CHECKED[op](whole(args[0]), whole(args[1]))
         return moved.view(arrow_type(kind))
     if kind.startswith("decimal"):
-        return decimals.combined(op, *(_as_decimal(call, args, at, timezone) for at in (0, 1)), arrow_type(kind))
+        return decimals.combined(op, _as_decimal(call, args, 0, timezone), _as_decimal(call, args, 1, timezone), arrow_type(kind))
     if op in "/%":
         return _divided(call, args, timezone)
     a, b = (bring(value, arg.type, kind, timezone) for value, arg in zip(args, call.args, strict=True))

@@ -114,9 +114,7 @@ def _whole_to_time(values: pa.Array, target: pa.DataType) -> pa.Array:
 
 
 def _double_to_time(values: pa.Array, target: pa.DataType) -> pa.Array:
-    wide = values.cast(pa.float64())
-    demand(pc.is_finite(wide), values, "a value does not fit timestamp", "NaN and infinities are no moments")
-    return doubles.clipped(pc.trunc(pc.multiply(wide, float(_MICROS)))).view(target)
+    return _double_to_whole(pc.multiply(values.cast(pa.float64()), float(_MICROS)), pa.int64()).view(target)
 
 
 def _decimal_to_time(values: pa.Array, target: pa.DataType) -> pa.Array:
@@ -131,12 +129,16 @@ def _time_to_whole(values: pa.Array, target: pa.DataType) -> pa.Array:
     return with_nulls_of(numbers(micros) // _MICROS, micros, pa.int64()).cast(target)
 
 
+def _validity(values: pa.Array) -> pa.Array | None:
+    return values.is_valid() if values.null_count else None
+
+
 def _time_to_double(values: pa.Array, target: pa.DataType) -> pa.Array:
     return pc.divide(values.view(pa.int64()).cast(pa.float64(), safe=False), float(_MICROS)).cast(target)
 
 
 def _time_to_decimal(values: pa.Array, target: pa.DataType) -> pa.Array:
-    return doubles.to_decimal(_time_to_double(values, pa.float64()), target)
+    return decimals.rescaled(decimals.scaled(numbers(values.view(pa.int64())), _validity(values), pa.decimal128(20, 6)), target)
 
 
 def _call(call: Call, args: list[Value], timezone: str) -> Value:

@@ -71,7 +71,7 @@ def scaled(whole: Whole, valid: pa.Array | None, target: pa.DataType) -> pa.Arra
         low, high = whole, whole >> 63
     words = np.empty(2 * len(whole), dtype=np.int64)
     words[::2], words[1::2] = low, high
-    validity = None if valid is None else valid.buffers()[1]
+    validity = None if valid is None else pa.array(valid.to_numpy(zero_copy_only=False)).buffers()[1]  # a slice's buffer begins elsewhere
     return pa.Array.from_buffers(target, len(whole), [validity, pa.py_buffer(words)])
 
 
@@ -82,7 +82,8 @@ def any_above(whole: Whole, limit: int) -> bool:
 def half_up(whole: Whole, drop: int) -> Whole:
     """Without its last `drop` digits; a negative number appends zeros."""
     if drop <= 0:
-        return whole * 10**-drop
+        longer: Whole = whole * 10**-drop
+        return longer
     sign = np.where((whole < 0).astype(bool), -1, 1).astype(object)
     rounded: Whole = (np.abs(whole) + 5 * 10 ** (drop - 1)) // 10**drop * sign
     return rounded

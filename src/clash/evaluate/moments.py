@@ -1,4 +1,4 @@
-"""Text as dates and timestamps, in the forms that Spark takes: a date may lack its day or month, a time its seconds, and a zone may follow."""
+"""Text as dates and timestamps, in Spark's forms: a date may lack its day or month, a time its seconds, and a zone may follow."""
 
 from __future__ import annotations
 
@@ -12,8 +12,10 @@ from clash.errors import DataError, OptionError
 from clash.evaluate.temporal import from_local
 from clash.evaluate.values import demand, numbers, with_nulls_of
 
-_DATE = r"^(?P<year>[+-]?[0-9]{4,7})(?:-(?P<month>[0-9]{1,2})(?:-(?P<day>[0-9]{1,2})(?:[ T](?P<clock>.*))?)?)?$"
-_CLOCK = r"^(?:(?P<hour>[0-9]{1,2}):(?P<minute>[0-9]{1,2})(?::(?P<second>[0-9]{1,2})(?:\.(?P<rest>[0-9]*))?)?(?P<zone>[^0-9.:].*)?)?$"
+_DATE = r"^(?P<year>[+-]?[0-9]{4,7})(?:-(?P<month>[0-9]{1,2})(?:-(?P<day>[0-9]{1,2})(?P<clock>[ T].*)?)?)?$"
+_CLOCK = (
+    r"^(?:[ T](?P<hour>[0-9]{1,2})(?::(?P<minute>[0-9]{1,2})(?::(?P<second>[0-9]{1,2})(?:\.(?P<rest>[0-9]*))?)?)?(?P<zone>[^0-9.:].*)?)?$"
+)
 _HINT = "correct the data, or guard the cast with CASE WHEN … THEN … END"
 _DAY = 86_400_000_000
 _DAYS = np.array([31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31])

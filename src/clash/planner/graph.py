@@ -237,7 +237,7 @@ class Graph:
                 merged.setdefault((NOWHERE, model.step(layout, rows, knows, False), 0), []).append(i)
                 continue
             stays = model.workers == 1 or self._stays(place, layout, attribute, a, k)
-            head_place = self._lift(place, k) if layout == ALL else self._place_in(k, layout, None, attribute if knows else None)
+            head_place = self._lift(place, k) if layout == ALL else self._place_in(k, layout, None, attribute)
             hop = 0 if stays or a.size == 1 else 1
             merged.setdefault((head_place, model.step(layout, rows, knows, stays), hop), []).append(i)
         if model.free_copies:  # never broadcast where a key is known

@@ -13,13 +13,15 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql.pandas.types import from_arrow_schema
 from rich.console import Console as Terminal
+from rich.table import Column
 from rich.table import Table as Drawn
+from rich.text import Text
 
 from clash.driver.committed import Committed
 from clash.driver.driver import Driver
 from clash.errors import ClashError, OptionError, SinkError
 from clash.sinks import Console, ForeachBatch, Memory, Sink
-from clash.state.storage import open_storage
+from clash.state.storage import Storage, open_storage
 
 
 class Handover:
@@ -58,13 +60,13 @@ class Handover:
 
     def _show(self, query: str, committed: Committed, most: int, paths: Sequence[str]) -> None:
         count = committed.counts.get(query, 0)
-        title = f"{query}, batch {committed.batch}: {count:,} {'result' if count == 1 else 'results'}"
-        drawn = Drawn(*self.driver.result_schema(query).names, title=title, title_justify="left")
+        drawn = Drawn(*(Column(Text(name)) for name in self.driver.result_schema(query).names))
         for row in islice((row for batch in _batches(paths) for row in batch.slice(0, most).to_pylist()), most):
-            drawn.add_row(*("NULL" if value is None else str(value) for value in row.values()))
-        if count > most:
-            drawn.caption = f"{count - most:,} more"
-        Terminal().print(drawn)
+            drawn.add_row(*(Text("NULL" if value is None else str(value)) for value in row.values()))
+        title = f"{query}, batch {committed.batch}: {count:,} {'result' if count == 1 else 'results'}"
+        more = f"{count - most:,} more\n" if count > most else ""
+        terminal = Terminal(highlight=False, markup=False)
+        terminal.print(title, *((drawn,) if count else ()), more, sep="\n")
 
 
 def _batches(paths: Sequence[str]) -> Iterator[pa.RecordBatch]:
@@ -83,7 +85,11 @@ def read_folder(spark: Any, schema: pa.Schema, uri: str, folder: str) -> Any:
     """All that is published in a folder. What is being written there has a name that readers leave out."""
     storage = open_storage(uri)
     there = any(name.endswith(".parquet") for name in storage.list(folder))
-    return read_files(spark, schema, [storage.url(folder)] if there else [])
+    return read_files(spark, schema, [folder_url(storage, folder)] if there else [])
+
+
+def folder_url(storage: Storage, folder: str) -> str:
+    return storage.url(f"{folder}/_" if folder else "_").removesuffix("/_")
 
 
 def refuse_handed_over(query: str, sink: Sink | None) -> None:

@@ -22,7 +22,7 @@ from clash.errors import ClashError, OptionError
 from clash.evaluate.types import arrow_type
 from clash.sinks import Memory, Sink
 from clash.spark.failures import explained, guilty_stream, is_lost
-from clash.spark.handover import Handover, read_folder, refuse_handed_over
+from clash.spark.handover import Handover, folder_url, read_folder, refuse_handed_over
 from clash.spark.pack import Places
 from clash.spark.progress import Progress
 from clash.spark.transport import Transport
@@ -201,7 +201,7 @@ class Run:
         if not storage.exists(marker):
             storage.write(marker, [b""])  # Spark watches only folders that exist
         schema = from_arrow_schema(self._driver.result_schema(query), prefer_timestamp_ntz=True)
-        return self._spark.readStream.schema(schema).parquet(storage.url(folder))
+        return self._spark.readStream.schema(schema).parquet(folder_url(storage, folder))
 
     def late(self, stream: str) -> Any:
         """The rows of a stream that came too late, or without a time, with the columns that are read of it."""

@@ -45,7 +45,8 @@ class ArrowStorage:
             filesystem, root = pafs.FileSystem.from_uri(known + colon + rest)
         except (OSError, pa.ArrowException) as error:
             hint = "known are paths, file:, memory:, hdfs://, s3:// (s3a://), gs:// and abfs://, if pyarrow was built with them"
-            raise StateError("a location cannot be opened", f"{scheme}://…: {' '.join(str(error).split())}", hint) from error
+            reason = " ".join(str(error).replace(known + colon + rest, "it").split())  # it may hold credentials
+            raise StateError("a location cannot be opened", f"{scheme}://…: {reason}", hint) from None
         return cls(filesystem, root, uri=uri)
 
     @property
@@ -55,6 +56,9 @@ class ArrowStorage:
     def url(self, path: str) -> str:
         location, mark, options = self._uri.partition("?")
         return f"{location.rstrip('/')}/{check_name(path)}{mark}{options}"
+
+    def label(self, path: str) -> str:
+        return f"{self._place}/{path}"
 
     def write(self, path: str, buffers: Sequence[Any], durable: bool = False) -> int:
         """`durable` changes nothing: what such a file system has acknowledged is as safe as it makes it."""
@@ -84,7 +88,7 @@ class ArrowStorage:
                 with self.filesystem.open_input_file(name) as file:
                     return file.read_buffer()
             info = self._info(path)
-            original = f"{self._place}/{path}"
+            original = self.label(path)
             key = hashlib.sha256(f"{original}\0{info.size}\0{info.mtime_ns}".encode()).hexdigest()
             return self._cache.get(key, original, info.size, lambda: self.filesystem.open_input_stream(name, compression=None))
 
@@ -134,7 +138,7 @@ class ArrowStorage:
     def _info(self, path: str) -> Any:
         info = self.filesystem.get_file_info(self._prefix + check_name(path))
         if not info.is_file:
-            raise missing(f"{self._place}/{path}")
+            raise missing(self.label(path))
         return info
 
     def _make(self, folder: str) -> None:
@@ -162,4 +166,4 @@ class ArrowStorage:
         try:
             yield
         except (OSError, pa.ArrowException) as error:
-            raise failure(action, f"{self._place}/{path}", error) from error
+            raise failure(action, self.label(path), error) from error

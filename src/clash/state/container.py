@@ -63,9 +63,9 @@ def read_container(storage: Storage, path: str, verify: bool = False) -> Contain
         indexes = {
             name: Index(**{key: _array(buffer, at, end) for key, at in arrays.items()}) for name, arrays in footer["indexes"].items()
         }
-    except (ValueError, TypeError, KeyError, OSError, StopIteration, pa.ArrowException) as error:
+    except (ValueError, TypeError, AttributeError, KeyError, OSError, StopIteration, pa.ArrowException) as error:
         hint = "restore that file from a copy, or start with an empty checkpoint"
-        raise StateError("a container is corrupt", f"{storage.url(path)}: {error}", hint) from error
+        raise StateError("a container is corrupt", f"{storage.label(path)}: {error}", hint) from error
     return Container(path, batch, indexes)
 
 

@@ -24,7 +24,7 @@ def read_json(storage: Storage, path: str) -> Any:
         return json.loads(content.decode(), parse_constant=_refuse)
     except (ValueError, RecursionError) as error:
         hint = "restore that file from a copy, or start with an empty checkpoint"
-        raise StateError("a record is corrupt", f"{storage.url(path)}: {error}", hint) from error
+        raise StateError("a record is corrupt", f"{storage.label(path)}: {error}", hint) from error
 
 
 def _refuse(constant: str) -> Any:

@@ -18,7 +18,7 @@ from clash.errors import StateError
 from clash.state.paths import check_folder, check_name, failure, is_temporary, missing, temporary_name
 
 _VECTORS = 512  # buffers per system call; POSIX promises 16, Linux and macOS allow 1024
-_TRIES = 10  # a folder may vanish between its making and its use, if another process has just deleted the last file in it
+_TRIES = 100  # a folder may vanish between its making and its use, if another process has just deleted the last file in it
 
 
 class LocalStorage:
@@ -35,6 +35,9 @@ class LocalStorage:
     def url(self, path: str) -> str:
         """Not percent-encoded: that is how Hadoop and Spark read paths."""
         return f"file://{self._prefix}{check_name(path)}"
+
+    def label(self, path: str) -> str:
+        return self._prefix + path
 
     def write(self, path: str, buffers: Sequence[Any], durable: bool = False) -> int:
         target = self._prefix + check_name(path)
@@ -109,7 +112,7 @@ class LocalStorage:
                         raise missing(str(old)) from None
                     if attempt == _TRIES - 1:
                         raise
-                    new.parent.mkdir(parents=True, exist_ok=True)
+                    _make(str(new.parent))
         except OSError as error:
             raise failure("moved", f"{old} -> {new}", error) from error
         self._prune({source.rpartition("/")[0]})
@@ -163,6 +166,12 @@ def map_file(name: str) -> pa.Buffer:
         return file.read_buffer()
 
 
+def _make(folder: str) -> None:
+    """As far as others let it: the caller finds out, and tries again."""
+    with contextlib.suppress(FileNotFoundError, FileExistsError):
+        Path(folder).mkdir(parents=True, exist_ok=True)
+
+
 def _create(temporary: str, folder: str) -> tuple[int, bool]:
     """Most folders are there already, so they are made only after a failure."""
     made = False
@@ -170,7 +179,7 @@ def _create(temporary: str, folder: str) -> tuple[int, bool]:
         try:
             return os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666), made
         except FileNotFoundError:
-            Path(folder).mkdir(parents=True, exist_ok=True)
+            _make(folder)
             made = True
     return os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666), made
 

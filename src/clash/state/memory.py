@@ -47,6 +47,9 @@ class MemoryStorage:
     def url(self, path: str) -> str:
         return f"{self.uri}/{check_name(path)}"
 
+    def label(self, path: str) -> str:
+        return f"{self.uri}/{path}"
+
     def write(self, path: str, buffers: Sequence[Any], durable: bool = False) -> int:
         # Arrow's own memory is aligned as a mapped file is; the slice makes it read-only
         size = sum(len(buffer) for buffer in buffers)
@@ -63,7 +66,7 @@ class MemoryStorage:
         try:
             return self._files[check_name(path)]
         except KeyError:
-            raise missing(self.url(path)) from None
+            raise missing(self.label(path)) from None
 
     def exists(self, path: str) -> bool:
         return check_name(path) in self._files

@@ -37,7 +37,9 @@ class Storage(Protocol):
         """
 
     def read(self, path: str, mapped: bool = True) -> pa.Buffer:
-        """The content, read-only. A mapped file may come from a cache: with `mapped=False` it is read afresh into memory."""
+        """The content, read-only. Mapped, it may come from a cache that knows files by name, size and time of change: for files that are
+        written once. With `mapped=False` it is read afresh into memory.
+        """
 
     def exists(self, path: str) -> bool: ...
 
@@ -57,6 +59,9 @@ class Storage(Protocol):
 
     def url(self, path: str) -> str:
         """The full name of a file, as Spark reads it."""
+
+    def label(self, path: str) -> str:
+        """The full name of a file for messages: without credentials that `url` may hold."""
 
 
 def open_storage(uri: str) -> Storage:

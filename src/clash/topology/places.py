@@ -1,7 +1,7 @@
 """How every step is addressed, whether its tuples are there already, and where its results are.
 
 Invariant: a place is only claimed where it is certain. A probe by a known key ends at the hash of that key's class; one into
-a replicated store leaves rows where they are; after a broadcast nothing is claimed. Tuples at ingest are nowhere yet, but go
+a replicated store leaves rows where they are; after a broadcast they are where the stored row was. Tuples at ingest are nowhere yet, but go
 for free where their own store's copy goes. All stores on one worker are on the same one.
 """
 
@@ -73,9 +73,11 @@ def _enter(node: Node, parent: Node, before: Place, layouts: Layouts, streams: S
     # of several classes with the target, one that compares without rounding is the better address
     links = sorted(linking(node.bound, parent.bound, node.adds), key=lambda link: not is_exact(link[2], streams))
     known = next((bound for bound, _, equal in links if target in equal), None)
-    if target is None or known is None:
+    if target is None:
         return Address("all"), False, None
     there = same_values(target, node.bound, streams)
+    if known is None:  # sent everywhere, but what is found is where the stored row is
+        return Address("all"), False, there
     if at_ingest:
         stays = any(layout.column is not None and Attribute(node.origin, layout.column) in there for layout in own)
     else:

@@ -1,0 +1,117 @@
+"""Every function against Spark itself, row by row: the same values, and an error in the same rows."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from .cases import ALL, TIMES
+from .harness import STREAM, answers, expression, plain, raising, same, table, without
+
+_ROOT = Path(__file__).parents[2]
+_ROWS = 110
+_AT_ONCE = 40
+_RAISING_ROWS = int(os.environ.get("CLASH_RAISING_ROWS", "1"))  # each one is a job: look at more of them when something changes
+
+
+@pytest.fixture(scope="module")
+def spark() -> Iterator[Any]:
+    home = subprocess.run([_ROOT / "scripts/java.sh", "find"], capture_output=True, text=True, check=False).stdout.strip()
+    if not home:
+        pytest.skip("no Java")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("JAVA_HOME", home)
+        patch.setenv("PYSPARK_PYTHON", sys.executable)
+        from pyspark.sql import SparkSession
+
+        session = (
+            SparkSession.builder.master("local[1]")
+            .config("spark.ui.enabled", "false")
+            .config("spark.sql.shuffle.partitions", "1")
+            .config("spark.sql.adaptive.enabled", "false")
+            .config("spark.driver.bindAddress", "127.0.0.1")
+            .config("spark.driver.extraJavaOptions", "-XX:TieredStopAtLevel=1")
+            .config("spark.sql.codegen.wholeStage", "false")  # so few rows are not worth a compilation
+            .config("spark.sql.codegen.factoryMode", "NO_CODEGEN")
+            .config("spark.sql.session.timeZone", "UTC")
+            .config("spark.sql.execution.arrow.pyspark.enabled", "true")
+            .getOrCreate()
+        )
+        session.sparkContext.setLogLevel("OFF")
+        yield session
+        session.stop()
+
+
+def _view(spark: Any, data: pa.Table) -> None:
+    spark.conf.set("spark.sql.session.timeZone", "UTC")
+    numbered = data.append_column("row", pa.array(range(data.num_rows), pa.int64()))
+    schema = ", ".join(f"{name} {kind}" for name, kind in (*STREAM.columns, ("row", "bigint")))
+    spark.createDataFrame(numbered, schema).createOrReplaceTempView("E")
+
+
+def _compare(spark: Any, texts: list[str], data: pa.Table, timezone: str) -> list[str]:
+    """What differs, one line each."""
+    spark.conf.set("spark.sql.session.timeZone", timezone)
+    wrong: list[str] = []
+    exprs = [expression(text) for text in texts]
+    raised = [raising(expr, data, timezone) for expr in exprs]
+    shown = []
+    for text, rows in zip(texts, raised, strict=True):
+        guard = f"CASE WHEN row NOT IN ({', '.join(map(str, rows))}) THEN {text} END" if rows else text
+        shown.append(guard)
+    try:
+        found = spark.sql(f"SELECT {', '.join(f'{text} AS c{at}' for at, text in enumerate(shown))} FROM E ORDER BY row").toArrow()
+    except Exception as error:
+        if len(texts) == 1:
+            return [f"{texts[0]}: only Spark raises: {str(error)[:300]}"]
+        return [line for text in texts for line in _compare(spark, [text], data, timezone)]
+    for at, (text, expr, rows) in enumerate(zip(texts, exprs, raised, strict=True)):
+        left = [row for row in range(data.num_rows) if row not in set(rows)]
+        theirs = found.column(at).combine_chunks().take(pa.array(left, pa.int64()))
+        ours = answers(expr, without(data, rows), timezone)
+        if theirs.type != ours.type and not pa.types.is_timestamp(ours.type):  # whose label of the zone is only that
+            wrong.append(f"{text}: type {ours.type}, Spark has {theirs.type}")
+            continue
+        for row, a, b in zip(left, plain(ours), plain(theirs), strict=True):
+            if not same(a, b) and not any(line.startswith(f"{text}: ") for line in wrong):
+                wrong.append(f"{text}: {a!r}, Spark has {b!r} in {_values(expr, data, row)}")
+        for row in rows[:_RAISING_ROWS]:
+            try:
+                got = spark.sql(f"SELECT {text} FROM E WHERE row = {row}").collect()[0][0]
+            except Exception:
+                continue
+            wrong.append(f"{text}: raises, Spark has {got!r} in {_values(expr, data, row)}")
+    return wrong
+
+
+def _values(expr: Any, data: pa.Table, row: int) -> dict[str, Any]:
+    from clash.model.expressions import columns
+
+    return {col.column: plain(data.column(col.column).combine_chunks().slice(row, 1))[0] for col in columns(expr)}
+
+
+@pytest.mark.parametrize("family", list(ALL))
+def test_answers(spark: Any, family: str) -> None:
+    data = table(_ROWS, seed=len(family))
+    _view(spark, data)
+    wrong = []
+    for begin in range(0, len(ALL[family]), _AT_ONCE):
+        wrong += _compare(spark, ALL[family][begin : begin + _AT_ONCE], data, "UTC")
+    assert not wrong, f"{len(wrong)} differ\n" + "\n".join(wrong[:40])
+
+
+@pytest.mark.parametrize("timezone", ["Europe/Berlin", "America/Los_Angeles", "+05:30"])
+def test_time_zones(spark: Any, timezone: str) -> None:
+    data = table(_ROWS, seed=5)
+    _view(spark, data)
+    # Spark subtracts local times: an hour more or less over a change of the clock; here moments are subtracted
+    texts = [text for text in TIMES if "ts - tz" not in text]
+    wrong = _compare(spark, texts, data, timezone)
+    assert not wrong, f"{len(wrong)} differ\n" + "\n".join(wrong[:40])
