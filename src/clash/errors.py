@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TypeVar
+
 
 class ClashError(Exception):
     """A mistake that the user can mend.
@@ -48,3 +50,11 @@ class SinkError(ClashError):
 
 class SourceError(ClashError):
     """A source that does not deliver what its stream was declared to be."""
+
+
+E = TypeVar("E", bound=ClashError)
+
+
+def told(error: E, where: str) -> E:
+    """The same error, with the place where it happened."""
+    return type(error)(error.what, f"{error.detail} ({where})" if error.detail else where, error.hint)

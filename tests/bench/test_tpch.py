@@ -37,8 +37,13 @@ SCALE, BATCHES = 0.01, 10
 
 
 @pytest.fixture(scope="module")
-def data(tmp_path_factory: pytest.TempPathFactory) -> Data:
-    return tpch_data(SCALE, BATCHES, tmp_path_factory.mktemp("tpch"))
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("tpch")
+
+
+@pytest.fixture(scope="module")
+def data(root: Path) -> Data:
+    return tpch_data(SCALE, BATCHES, root)
 
 
 def test_cut_into_batches(data: Data) -> None:
@@ -192,14 +197,14 @@ class InProcessRuns:
 
 
 @pytest.fixture
-def bench(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., InProcessRuns]:
+def bench(monkeypatch: pytest.MonkeyPatch, root: Path, tmp_path: Path) -> Callable[..., InProcessRuns]:
     def run(spoil: str | None = None, **options: Any) -> InProcessRuns:
         runs = InProcessRuns(spoil)
         monkeypatch.setattr(tpch, "session", nullcontext)
         monkeypatch.setattr(tpch, "run_once", runs)
         asked = {
             "queries": 5, "random": 0, "scale": 0.002, "batches": 2, "strategy": "global", "workers": 2, "repeat": 1,
-            "latency": False, "growth": False, "state": False, "data": tmp_path / "data", "out": tmp_path,
+            "latency": False, "growth": False, "state": False, "data": root, "out": tmp_path,
         }  # fmt: skip
         tpch.run(**(asked | options))  # type: ignore[arg-type]
         return runs

@@ -124,7 +124,7 @@ def test_nested_columns_pass_through() -> None:
         ("CAST(x AS tinyint)", "a value does not fit", "CAST(E.x AS tinyint): the value"),
         ("CAST(e AS decimal(5,2))", "a number is out of range", "CAST(E.e AS decimal(5,2))"),
         ("CAST(s AS boolean)", "a text is not a boolean", "CAST(E.s AS boolean): the value"),
-        ("s LIKE 'a!b' ESCAPE '!'", "a LIKE pattern escapes a character that needs none", "like(E.s"),
+        ("s LIKE 'a!b' ESCAPE '!'", "a LIKE pattern escapes a character that needs none", "E.s LIKE 'a!b'"),
     ],
 )
 def test_errors_say_where(text: str, what: str, detail: str) -> None:

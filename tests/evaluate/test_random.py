@@ -150,17 +150,15 @@ _decimals = st.tuples(st.decimals(-(10**10), 10**10, places=4), st.decimals(-(10
 
 @given(st.lists(_decimals, min_size=1, max_size=10))
 def test_decimals(pairs: list[tuple[Decimal, Decimal]]) -> None:
-    data = {
-        "a": pa.array([a for a, _ in pairs], pa.decimal128(20, 4)),
-        "b": pa.array([b or Decimal(1) for _, b in pairs], pa.decimal128(15, 2)),
-    }
+    pairs = [(a, b or Decimal(1)) for a, b in pairs]
+    data = {"a": pa.array([a for a, _ in pairs], pa.decimal128(20, 4)), "b": pa.array([b for _, b in pairs], pa.decimal128(15, 2))}
     cols = Col(_R, "a", "decimal(20,4)"), Col(_R, "b", "decimal(15,2)")
     with localcontext(prec=200):
         for op, exact in _EXACT.items():
             call = typed(op, cols)
             unit = Decimal(1).scaleb(-arrow_type(call.type).scale)
             found = evaluate(call, lambda col: data[col.column], len(pairs), "UTC").to_pylist()
-            assert found == [exact(a, b or Decimal(1)).quantize(unit, ROUND_HALF_UP) for a, b in pairs]
+            assert found == [exact(a, b).quantize(unit, ROUND_HALF_UP) for a, b in pairs]
 
 
 _EXACT: dict[str, Any] = {

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, Literal, get_args
 
 import pyarrow as pa
 
@@ -18,7 +18,7 @@ from clash.driver.job import Job, check_same
 from clash.driver.manifest import Manifest, read_last_manifest, stale_manifests, write_manifest
 from clash.driver.watermarks import Clock, advance, observe
 from clash.driver.work import ContainerRecord, Tuning, Work
-from clash.errors import CheckpointError
+from clash.errors import CheckpointError, OptionError
 from clash.planner.optimize import optimize
 from clash.planner.plan import Plan
 from clash.state.container import read_container
@@ -30,7 +30,9 @@ from clash.workers.messages import to_json as parsed
 from clash.workers.program import Program, load_program
 from clash.workers.results import LATE, STAGING, published, staged
 
-_JOB, _PLAN = "job.json", "plans/000000.json"
+_JOB, _PLAN, _EXPLAINED = "job.json", "plans/000000.json", "plans/000000.explained.json"
+Format = Literal["text", "json", "dot"]
+FORMATS: tuple[Format, ...] = get_args(Format)
 
 
 class Driver:
@@ -69,6 +71,7 @@ class Driver:
                 mirs=job.mirs,
                 time_limit=0,  # the heuristic: a start never waits for the solver
             )
+        write_json(self.storage, _EXPLAINED, {format: plan.explain(format) for format in FORMATS})
         self.storage.write(_PLAN, [to_json(plan.topology).encode()], durable=True)
         write_json(self.storage, _JOB, {**job.to_json(), "timezone": self.timezone})
 
@@ -79,6 +82,12 @@ class Driver:
 
     def result_schema(self, query: str) -> pa.Schema:
         return self.program.result_schema(query)
+
+    def explain(self, format: Format = "text") -> str:
+        """The plan that runs, as it was explained when it was made."""
+        if format not in FORMATS:
+            raise OptionError("unknown format", repr(format), f"write {', '.join(FORMATS)}")
+        return str(read_json(self.storage, _EXPLAINED)[format])
 
     # ---- a batch -----------------------------------------------------------------------------------------------
 

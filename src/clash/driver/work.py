@@ -6,7 +6,7 @@ Invariant: tasks decide nothing that two attempts, or two tasks, could decide di
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from functools import cached_property
 from typing import Any
 
@@ -32,7 +32,10 @@ class ContainerRecord:
         return ContainerRecord(**{**data, "taus": tuple(tuple(tau) for tau in data["taus"])})
 
     def to_json(self) -> dict[str, Any]:
-        return asdict(self)
+        return {name: getattr(self, name) for name in _FIELDS}  # not asdict: it copies deeply, and there are many of them
+
+
+_FIELDS = tuple(f.name for f in fields(ContainerRecord))
 
 
 @dataclass(frozen=True)
@@ -76,7 +79,9 @@ class Work:
         return self.program.topology.rounds
 
     def to_json(self) -> str:
-        return json.dumps({**asdict(self), "containers": [c.to_json() for c in self.containers]}, separators=(",", ":"))
+        data = {f.name: getattr(self, f.name) for f in fields(self)}
+        told = {**data, "containers": [c.to_json() for c in self.containers], "tuning": asdict(self.tuning)}
+        return json.dumps(told, separators=(",", ":"))
 
     @staticmethod
     def from_json(text: str) -> Work:

@@ -177,7 +177,7 @@ class Run:
 
     def explain(self, format: Literal["text", "json", "dot"] = "text") -> str:
         """The plan that runs."""
-        return self._driver.plan.explain(format)
+        return self._driver.explain(format)
 
     # ---- results -----------------------------------------------------------------------------------------------
 

@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 
 from clash.blocks.slots import slots, split
 from clash.driver.work import Work
+from clash.errors import DataError, StateError, told
 from clash.evaluate import holds
 from clash.evaluate.types import arrow_type
 from clash.model.expressions import Call, Col, Expr
@@ -46,7 +47,10 @@ def ingest(work: Work, partition: int, blocks: Iterable[tuple[str, pa.RecordBatc
         if found is None:
             break
         if found[1].num_rows:
-            yield from task.route(*found)
+            try:
+                yield from task.route(*found)
+            except (DataError, StateError) as error:
+                raise told(error, f"stream {found[0]}, batch {work.batch}") from error
     files = task.late.close()
     reach("ingest-end")
     yield of_json(
@@ -143,14 +147,14 @@ class _Ingest:
         zone, program = self.work.timezone, self.program
         keeps = program.keeps(label)
         if keeps:
-            choices = []
+            wanted = np.zeros(block.rows, np.bool_)
             for keep in keeps:
-                mask = holds(keep.filters, column, block.rows, zone)
+                passes = holds(keep.filters, column, block.rows, zone)
+                some = np.ones(block.rows, np.bool_) if passes is None else passes
                 for key in keep.keys:
-                    there = np.asarray(pc.is_valid(block.columns[f"{stream.name}.{key}"]))
-                    mask = there if mask is None else mask & there
-                choices.append(mask)
-            return np.logical_or.reduce(choices)
+                    some = some & np.asarray(pc.is_valid(block.columns[f"{stream.name}.{key}"]))
+                wanted = wanted | some
+            return wanted
         mask = holds(program.conditions(label), column, block.rows, zone)
         for equal in program.inner_equalities(label):
             same = self._equal(stream, equal, block)

@@ -103,7 +103,14 @@ class Program:
         return pa.field(str(attribute), arrow_type(self.type_of(attribute)))
 
     def result_schema(self, query: str) -> pa.Schema:
-        return pa.schema([pa.field(o.name, arrow_type(o.expression.type)) for o in self.queries[query].outputs])
+        return self._result_schemas[query]
+
+    @cached_property
+    def _result_schemas(self) -> Mapping[str, pa.Schema]:
+        return {
+            name: pa.schema([pa.field(o.name, arrow_type(o.expression.type)) for o in query.outputs])
+            for name, query in self.queries.items()
+        }
 
     # ---- ingest ------------------------------------------------------------------------------------------------
 
@@ -229,8 +236,22 @@ class Program:
         return self.copies[edge.store, edge.layout]
 
     def is_store(self, label: str) -> bool:
+        return label in self._store_edges
+
+    @cached_property
+    def _store_edges(self) -> frozenset[str]:
+        return frozenset(rule.edge for rule in self.topology.rules if isinstance(rule, StoreRule))
+
+    def serves(self, label: str) -> tuple[str, ...]:
+        """The queries that hear of what travels on the edge, for messages to people."""
         edge = self.topology.edge.get(label)
-        return edge is not None and isinstance(self.topology.rule[edge.store, label], StoreRule)
+        if edge is None:
+            return self.origin_of(label).emits
+        rule = self.topology.rule[edge.store, label]
+        join = rule.bound if isinstance(rule, ProbeRule) else self.topology.store[edge.store].join
+        if join is None:
+            return tuple(q.name for q in self.topology.queries if any(r.stream == edge.source.name for r in q.join.relations))
+        return tuple(query.name for query in self.topology.queries if query.contains(join))
 
     # ---- steps -------------------------------------------------------------------------------------------------
 

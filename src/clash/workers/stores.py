@@ -90,7 +90,7 @@ class Stores:
         if key in self.opened:
             raise AssertionError(f"{copy.store.id} gets rows after it was probed")
         if block.rows:
-            self.arrived.setdefault(key, []).append(block)
+            self.arrived.setdefault(key, []).append(block.select(copy.schema.names))
 
     def open(self, copy: Copy) -> list[Stored]:
         """The store as a probe sees it, oldest container first."""
@@ -118,7 +118,7 @@ class Stores:
         blocks = self.arrived.pop(key, [])
         if not blocks:
             return []
-        block = concat([b.select(copy.schema.names) for b in blocks])
+        block = concat(blocks)
         merged = self._partners(copy, block)
         if merged:
             old = [self._read(copy, record).block.select(copy.schema.names) for record in merged]

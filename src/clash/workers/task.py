@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from clash.driver.work import ContainerRecord, Work
-from clash.errors import ClashError
+from clash.errors import DataError, StateError, told
 from clash.evaluate import evaluate
 from clash.model.expressions import Col
 from clash.model.relation import Attribute
@@ -36,7 +36,14 @@ def work_round(work: Work, number: int, worker: int, inbox: Iterable[Message]) -
     reach("round-start")
     task = _Round(work, number, worker)
     began, sent = time.perf_counter(), 0.0
-    for message in task.run(inbox):
+    messages = task.run(inbox)
+    while True:
+        try:
+            message = next(messages, None)
+        except StateError as error:
+            raise told(error, f"batch {work.batch}, worker {worker}") from error
+        if message is None:
+            break
         left = time.perf_counter()
         yield message
         sent += time.perf_counter() - left
@@ -155,7 +162,10 @@ class _Round:
         pieces = probe_step(self.program, step, block, stored, self.work.first, self.work.tuning.piece)
         while True:
             with self._timed("probe"):
-                piece = next(pieces, None)
+                try:
+                    piece = next(pieces, None)
+                except DataError as error:
+                    raise told(error, f"query {', '.join(self.program.serves(label))}, batch {self.work.batch}") from error
             if piece is None:
                 return
             self._emit(step.rule.emits, piece)
@@ -183,8 +193,8 @@ class _Round:
                     try:
                         outputs = self.program.queries[query].outputs
                         columns = [evaluate(o.expression, column, block.rows, self.work.timezone) for o in outputs]
-                    except ClashError as error:
-                        raise type(error)(error.what, f"{error.detail} in query {query}, batch {self.work.batch}", error.hint) from None
+                    except DataError as error:
+                        raise told(error, f"query {query}, batch {self.work.batch}") from error
                     self.results.add(query, pa.RecordBatch.from_arrays(columns, schema=self.program.result_schema(query)))
 
     @contextmanager
