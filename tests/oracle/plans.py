@@ -107,6 +107,8 @@ class _Drawn:
             return Layout("hash")
         found: list[Layout] = []
         for query in self.queries:
+            if key.owner not in (None, query.name):
+                continue
             if key.join is not None:
                 # only what leads outside, and of a class its smallest member, surely travels to where the rows are completed
                 if query.contains(key.join):

@@ -112,7 +112,7 @@ class Exhaustive:
             known = any(attribute in c and any(a.relation in bound for a in c) for c in head.classes)
             stays = model.workers == 1 or self._stays(place, layout, attribute, i, head)
             before = join.sub(bound)
-            cost = model.step(layout, self.rows(before) / len(bound), known or layout.kind != "hash", stays)
+            cost = model.step(layout, self.rows(before) / len(bound), known or layout.kind != "hash", stays, place == "every")
             if layout == ONE:
                 place = "one"
             elif layout != ALL:
@@ -129,6 +129,8 @@ class Exhaustive:
             return None
         if own == ONE:
             return "one"
+        if own == ALL:
+            return "every"
         return Attribute(origin, own.column) if own.kind == "hash" and own.column is not None else None
 
     def _attribute(self, layout: Layout, part: SubJoin) -> Attribute | None:
@@ -137,6 +139,8 @@ class Exhaustive:
         return Attribute(layout.relation or min(part.relations), layout.column)
 
     def _stays(self, place: object, layout: Layout, attribute: Attribute | None, i: int, head: SubJoin) -> bool:
+        if place == "every":
+            return True
         if layout == ALL:
             return i > 0 or place is not None
         if layout == ONE:
@@ -199,6 +203,8 @@ class Exhaustive:
             for decorated, own, more_layouts, more_spent in yield_from:
                 steps = list(self.follow(join, origin, decorated, own))
                 place = self.place_after
+                if place == "every" and not (feeds and ALL in more_layouts[join]):
+                    continue  # every worker would answer
                 new_paid = dict(paid)
                 cost = spent + more_spent
                 for key, step_cost, _, _ in steps:
@@ -207,7 +213,7 @@ class Exhaustive:
                         cost += step_cost
                 extra = 0
                 if feeds and self.model.full:
-                    options = [self._feed(place, layout, join) for layout in more_layouts[join]]
+                    options = [self._feed(place, layout, join) for layout in more_layouts[join] if place != "every" or layout == ALL]
                     feed, extra = min(options)
                     cost += feed
                 more = [
@@ -220,7 +226,7 @@ class Exhaustive:
                 self._assign([*rest, *more], {**chosen, (join, origin, feeds): (hops, extra)}, more_layouts, new_paid, cost)
 
     def _feed(self, place: object, layout: Layout, join: SubJoin) -> tuple[float, int]:
-        stays = self.model.workers == 1 or (layout == ONE and place == "one")
+        stays = self.model.workers == 1 or (layout == ONE and place == "one") or (layout == ALL and place == "every")
         if layout.kind == "hash" and isinstance(place, Attribute) and self.model.workers > 1:
             at = Attribute(layout.relation or min(join.relations), layout.column or "")
             stays = place == at or any(place in c and at in c and self.exact(c) for c in join.classes)
@@ -234,6 +240,7 @@ class Exhaustive:
             spent = sum(self._keep(part, chosen) for part, chosen in zip(new, kept, strict=True))
             pools = [held[part if len(part.relations) > 1 else min(part.relations).stream] for part in order]
             owns = held.get(origin.stream, (None,)) if self.model.full and order else (None,)
+            owns = (*owns, None) if ALL in owns else owns  # a tuple of a replicated store need not go along with its copies
             for own in owns:
                 for decorated in itertools.product(*pools):
                     yield tuple(zip(order, decorated, strict=True)), own, held, spent

@@ -63,7 +63,7 @@ def added_up(plan: Plan) -> float:
         bound, prefix = frozenset([order.origin]), (owner, order.origin, order.start)
         for step in order.steps:
             bound |= step.adds.relations
-            prefix = (*prefix, step.store, step.layout, step.stays, join.sub(bound))  # type: ignore[assignment]
+            prefix = (*prefix, step.store, step.layout, step.cost, join.sub(bound))  # type: ignore[assignment]
             steps[prefix] = step.cost
         feeds += order.feed_cost
     rounds = 1000.0 * plan.rounds if plan.asked.cost == "full" and plan.workers > 1 else 0.0

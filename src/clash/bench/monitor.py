@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -47,6 +48,7 @@ class Monitor:
     def __init__(self, period: float = PERIOD) -> None:
         self._period, self._stop = period, threading.Event()
         self._thread = threading.Thread(target=self._watch, name="clash-monitor", daemon=True)
+        self._own = 0.0  # CPU seconds that looking has cost: they are not what is measured
         self.cpu = dict.fromkeys(KINDS, 0.0)
         self.peak = dict.fromkeys(KINDS, Memory())
 
@@ -61,10 +63,12 @@ class Monitor:
         last = look()
         self._seen(last)
         self.cpu = {kind: last.cpu[kind] - self._first.cpu[kind] for kind in KINDS}
+        self.cpu["driver"] = max(0.0, self.cpu["driver"] - self._own)
 
     def _watch(self) -> None:
         while not self._stop.wait(self._period):
             self._seen(look())
+        self._own = time.thread_time()
 
     def _seen(self, seen: Look) -> None:
         self.peak = {kind: self.peak[kind].most(seen.memory[kind]) for kind in KINDS}

@@ -9,7 +9,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from clash.errors import DataError
 from clash.evaluate import decimals, doubles
 from clash.evaluate.cast import bring
 from clash.evaluate.types import arrow_type
@@ -45,7 +44,7 @@ def _divided(call: Call, args: list[Value], timezone: str) -> Value:
     a, b = (bring(value, arg.type, kind, timezone) for value, arg in zip(args, call.args, strict=True))
     zero = pc.equal(b, pa.scalar(0, b.type))
     if pc.any(pc.and_(zero, pc.is_valid(a))).as_py():
-        raise DataError("division by zero", "", "guard it, e.g. with CASE WHEN … <> 0 THEN … END, or NULLIF(…, 0)")
+        raise decimals.division_by_zero()
     if call.op == "/":
         return pc.divide(a, b)
     left, right = aligned(a, b)

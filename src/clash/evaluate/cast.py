@@ -27,6 +27,8 @@ def bring(value: Value, source: str, target: str, timezone: str) -> Value:
         return value
     if source == VOID:
         return pa.scalar(None, arrow_type(target))
+    if isinstance(value, pa.Scalar) and family(source) == "integer" and target in ("bigint", "double") and value.is_valid:
+        return pa.scalar(value.as_py(), arrow_type(target))  # a literal in a comparison: worth not to build an array for
     return on_array(lambda values: _cast(values, source, target, timezone), value)
 
 

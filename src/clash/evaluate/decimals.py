@@ -5,6 +5,7 @@ Arrow's kernels do what cannot lose digits; the rest goes through whole numbers 
 
 from __future__ import annotations
 
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,9 @@ Whole = np.ndarray[Any, Any]
 _LIMIT = 38
 _QUOTIENT_SCALE = 39  # Spark rounds a quotient here first, then to the result's scale
 _PRODUCT_DIGITS = 39  # and a product to so many digits
+_SHORT_SCALE = 30  # up to here rounding twice is rounding once, but for one quotient in 10**8
+_WIDE_LIMIT = 76
+_NARROW = 18
 _LOW = (1 << 64) - 1
 
 
@@ -25,6 +29,10 @@ def overflow(kind: pa.DataType) -> DataError:
     return DataError(
         "a number is out of range", f"it does not fit decimal({kind.precision},{kind.scale})", "CAST to a wider decimal or to double"
     )
+
+
+def division_by_zero() -> DataError:
+    return DataError("division by zero", "", "guard it, e.g. with CASE WHEN … <> 0 THEN … END, or NULLIF(…, 0)")
 
 
 def rescaled(values: pa.Array, target: pa.DataType) -> pa.Array:
@@ -46,13 +54,15 @@ def relabelled(values: pa.Array, target: pa.DataType) -> pa.Array:
     return pa.Array.from_buffers(target, len(values), values.buffers(), offset=values.offset)
 
 
-def unscaled(values: pa.Array) -> Whole:
-    """The digits as whole numbers, 0 where NULL."""
+def unscaled(values: pa.Array, narrow: bool = False) -> Whole:
+    """The digits as whole numbers, 0 where NULL; `narrow` if 64 bits are known to do."""
     words = np.frombuffer(values.buffers()[1], dtype=np.int64)[2 * values.offset : 2 * (values.offset + len(values))]
     low, high = words[::2], words[1::2]
     if values.null_count:
         null = values.is_null().to_numpy(zero_copy_only=False)
         low, high = np.where(null, 0, low), np.where(null, 0, high)
+    if narrow:
+        return low
     if np.array_equal(low >> 63, high):
         return low.astype(object)
     whole: Whole = high.astype(object) * (1 << 64) + low.view(np.uint64).astype(object)
@@ -95,8 +105,11 @@ def combined(op: str, a: Value, b: Value, target: pa.DataType) -> Value:
     if fast is not None and _width(op, a.type, b.type) <= _LIMIT:
         return fast(a, b)
     left, right = aligned(a, b)
+    if op == "/" and target.scale <= _SHORT_SCALE and _quotient_width(a.type, b.type, target) < _WIDE_LIMIT:
+        return _wide_quotient(left, right, target)
     valid = pc.and_(left.is_valid(), right.is_valid()) if left.null_count or right.null_count else None
-    x, y, s, t = unscaled(left), unscaled(right), left.type.scale, right.type.scale
+    narrow = op == "%" and _width(op, a.type, b.type) <= _NARROW
+    x, y, s, t = unscaled(left, narrow), unscaled(right, narrow), left.type.scale, right.type.scale
     if op in "/%":
         y = _divisor(y, valid)
     if op == "*":
@@ -106,10 +119,36 @@ def combined(op: str, a: Value, b: Value, target: pa.DataType) -> Value:
     else:
         scale = max(s, t)
         x, y = x * 10 ** (scale - s), y * 10 ** (scale - t)
-        whole = x + y if op == "+" else x - y if op == "-" else np.abs(x) % np.abs(y) * np.where((x < 0).astype(bool), -1, 1).astype(object)
+        whole = x + y if op == "+" else x - y if op == "-" else np.abs(x) % np.abs(y) * np.where((x < 0).astype(bool), -1, 1)
     if valid is not None:
         whole = np.where(valid.to_numpy(zero_copy_only=False), whole, 0)
     return scaled(half_up(whole, scale - target.scale), valid, target)
+
+
+def _wide_quotient(left: pa.Array, right: pa.Array, target: pa.DataType) -> pa.Array:
+    """Arrow cuts its quotient off, and half up looks at the first digit behind: one digit more than the result has will do."""
+    zero = pc.equal(right, pa.scalar(Decimal(0), right.type))
+    if pc.any(pc.and_(zero, left.is_valid())).as_py():
+        raise division_by_zero()
+    if pc.any(zero).as_py():
+        right = pc.if_else(zero, pa.scalar(None, right.type), right)
+    scale = _dividend_scale(left.type, right.type, target)
+    above = left.cast(pa.decimal256(left.type.precision - left.type.scale + scale, scale))
+    quotient = pc.divide(above, right.cast(pa.decimal256(right.type.precision, right.type.scale)))
+    wide = quotient.cast(pa.decimal256(quotient.type.precision + 1, quotient.type.scale))
+    try:
+        return pc.round(wide, ndigits=target.scale, round_mode="half_towards_infinity").cast(target)
+    except pa.ArrowInvalid:
+        raise overflow(target) from None
+
+
+def _dividend_scale(a: pa.DataType, b: pa.DataType, target: pa.DataType) -> int:
+    """With it the quotient's scale in Arrow, dividend's scale + divisor's digits before the point + 1, is the target's + 1 at least."""
+    return int(max(a.scale, target.scale - b.precision + b.scale))
+
+
+def _quotient_width(a: pa.DataType, b: pa.DataType, target: pa.DataType) -> int:
+    return int(a.precision - a.scale + _dividend_scale(a, b, target) + b.precision + 1)
 
 
 def _divisor(y: Whole, valid: pa.Array | None) -> Whole:
@@ -117,7 +156,7 @@ def _divisor(y: Whole, valid: pa.Array | None) -> Whole:
     if not zero.any():
         return y
     if valid is None or (zero & valid.to_numpy(zero_copy_only=False)).any():
-        raise DataError("division by zero", "", "guard it, e.g. with CASE WHEN … <> 0 THEN … END, or NULLIF(…, 0)")
+        raise division_by_zero()
     return np.where(zero, 1, y)
 
 

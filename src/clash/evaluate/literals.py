@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import date, datetime
 from decimal import Decimal
+from functools import lru_cache
 
 import pyarrow as pa
 
@@ -14,6 +15,12 @@ from clash.model.expressions import Lit
 
 def literal(lit: Lit, timezone: str) -> pa.Scalar:
     """A timestamp without an offset is in the session's time zone."""
+    return _literal(lit, repr(lit.value), timezone)
+
+
+@lru_cache(maxsize=4096)
+def _literal(lit: Lit, spelled: str, timezone: str) -> pa.Scalar:
+    """`spelled` tells 0.0 from -0.0, which are equal as keys."""
     kind = arrow_type(lit.type)
     value = lit.value
     if value is None:

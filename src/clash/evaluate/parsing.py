@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from decimal import ROUND_HALF_UP, Decimal, InvalidOperation, localcontext
 
 import pyarrow as pa
@@ -42,6 +43,9 @@ def _demand(good: pa.Array, text: pa.Array, target: pa.DataType) -> None:
 
 
 def _whole(text: pa.Array, target: pa.DataType) -> pa.Array:
+    with suppress(pa.ArrowInvalid):  # it takes the same, but for a plus sign and for numbers to the base of 16
+        if not pc.any(pc.match_substring(text, "x", ignore_case=True)).as_py():
+            return text.cast(target)
     _demand(pc.match_substring_regex(text, _WHOLE), text, target)
     try:
         return pc.utf8_ltrim(text, characters="+").cast(target)
@@ -59,6 +63,8 @@ def _real(text: pa.Array, target: pa.DataType) -> pa.Array:
 
 def _decimal(text: pa.Array, target: pa.DataType) -> pa.Array:
     """Digits behind the first one that is dropped do not count: half up looks at no more."""
+    with suppress(pa.ArrowInvalid):  # it takes the same, if nothing is to be rounded
+        return text.cast(target)
     _demand(pc.match_substring_regex(text, _ANY_DECIMAL), text, target)
     if pc.any(pc.match_substring_regex(text, "[eE]")).as_py():
         return _with_exponents(text, target)

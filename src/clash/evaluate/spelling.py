@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -69,6 +71,8 @@ def _scientific(plain: pa.Array) -> pa.Array:
 
 def _moment(local: pa.Array) -> pa.Array:
     """Without the zeros at the end of the fraction."""
+    with suppress(pa.ArrowInvalid):  # unless there are fractions
+        return _year(local.cast(pa.timestamp("s")).cast(pa.string()))
     text = pc.replace_substring_regex(local.cast(pa.string()), r"\.0+$", "")
     return _year(pc.replace_substring_regex(text, r"(\.[0-9]*[1-9])0+$", r"\1"))
 

@@ -115,8 +115,9 @@ def _cut(text: pa.Array, begin: pa.Array, length: pa.Array) -> pa.Array:
     text = pc.if_else(valid, text, "")
     data = np.frombuffer(text.buffers()[2] or b"", dtype=np.uint8)
     ends = np.frombuffer(text.buffers()[1], dtype=np.int32)[text.offset : text.offset + len(text) + 1].astype(np.int64)
-    places = np.append(np.flatnonzero((data & 0xC0) != 0x80), len(data))  # where a character begins
-    first = np.searchsorted(places, ends)
+    begins = (data & 0xC0) != 0x80  # where a character begins
+    places = np.append(np.flatnonzero(begins), len(data))
+    first = np.concatenate(([0], np.cumsum(begins)))[ends]
     sizes = np.diff(first)
     at = numbers(begin).astype(np.int64)
     start = np.where(at > 0, at - 1, np.where(at < 0, sizes + at, 0))

@@ -73,12 +73,14 @@ class CostModel:
             return 0.0
         return rows * self.weights.send * (self.workers if layout == ALL else 1)
 
-    def step(self, layout: Layout, rows: float, known: bool, stays: bool) -> float:
-        """`rows` partial results probe a store; `known`: do they know the layout's key?"""
+    def step(self, layout: Layout, rows: float, known: bool, stays: bool, everywhere: bool = False) -> float:
+        """`rows` partial results probe a store; `known`: do they know the layout's key? `everywhere`: all workers have them."""
         n = self.workers
         if not self.full:
             return rows * (1 if known else n)
         w = self.weights
+        if everywhere:
+            return rows * n * w.probe
         send = 0.0 if stays else w.send
         if layout == ONE:
             return rows * (send + w.probe * n)

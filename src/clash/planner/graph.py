@@ -7,7 +7,8 @@ one arc into every node that it needs. Under the `probe` cost all places are one
 Places are what makes co-partitioning pay under `full`: rows that are known to be at the hash of an attribute
 probe a store laid out by that attribute without crossing the network. Two more kinds of arcs keep the solvers free of
 special cases: from a root to where the origin's own store puts the tuple, and from a complete partial result to the
-node that says "fed into its store" or "delivered".
+node that says "fed into its store" or "delivered". A tuple of a replicated store is everywhere: all workers probe what all of them
+have, each for itself, until a store that is spread out leaves every row on one of them; only then can it be delivered.
 """
 
 from __future__ import annotations
@@ -26,7 +27,8 @@ from clash.planner.sizes import Sizes
 
 Place = Attribute | str
 SMALL = 0.02  # of all rows: a relation that is replicated where there is no time to weigh it
-NOWHERE, SOMEWHERE, WORKER, FED, DONE = "nowhere", "some worker", "one worker", "fed", "delivered"
+NOWHERE, SOMEWHERE, WORKER, EVERYWHERE = "nowhere", "some worker", "one worker", "every worker"
+FED, DONE = "fed", "delivered"
 
 
 class Node(NamedTuple):
@@ -207,6 +209,8 @@ class Graph:
             place = self._place_in(sub, layout, origin)
             if place == NOWHERE and layout.kind == "hash" and layout.column is not None:
                 place = SOMEWHERE  # on a worker that no later step asks for: enough to probe what all of them have
+            if layout == ALL and sub.id in self._inner:
+                place = EVERYWHERE
             if place != NOWHERE:
                 self._arc(root, self._at(origin, sub.id, place), 0.0, store.id, (i,), 0, -1)
 
@@ -239,7 +243,7 @@ class Graph:
             stays = model.workers == 1 or self._stays(place, layout, attribute, a, k)
             head_place = self._lift(place, k) if layout == ALL else self._place_in(k, layout, None, attribute)
             hop = 0 if stays or a.size == 1 else 1
-            merged.setdefault((head_place, model.step(layout, rows, knows, stays), hop), []).append(i)
+            merged.setdefault((head_place, model.step(layout, rows, knows, stays, place == EVERYWHERE), hop), []).append(i)
         if model.free_copies:  # never broadcast where a key is known
             best = min(cost for _, cost, _ in merged)
             merged = {key: i for key, i in merged.items() if key[1] == best}
@@ -259,6 +263,8 @@ class Graph:
             for place, tail in self._places(origin, sub):
                 merged: dict[tuple[float, int], list[int]] = {}
                 for i, layout in enumerate(store.layouts):
+                    if place == EVERYWHERE and layout != ALL:
+                        continue  # every worker would bring the same row
                     stays = self.model.workers == 1 or self._at_home(place, layout)
                     key = (self.model.feed(layout, sub.rows / sub.size, stays), 0 if stays else 1)
                     merged.setdefault(key, []).append(i)
@@ -268,8 +274,9 @@ class Graph:
 
     def _deliver(self, sub: Sub) -> None:
         for origin in sub.relations:
-            for _, tail in self._places(origin, sub):
-                self._arc(tail, self._at(origin, sub.id, DONE), 0.0, -1, (), 0, -1)
+            for place, tail in self._places(origin, sub):
+                if place != EVERYWHERE:
+                    self._arc(tail, self._at(origin, sub.id, DONE), 0.0, -1, (), 0, -1)
 
     # ---- places ---------------------------------------------------------------------------------------------
     def _places(self, origin: Relation, sub: Sub) -> list[tuple[Place, int]]:
@@ -293,6 +300,8 @@ class Graph:
 
     def _lift(self, place: Place, sub: Sub) -> Place:
         """The name that a place has in a larger sub: the smallest equal attribute, if a later step can still use it."""
+        if place == EVERYWHERE:
+            return EVERYWHERE
         if sub.id not in self._inner:
             return NOWHERE
         if not isinstance(place, Attribute):
@@ -304,6 +313,8 @@ class Graph:
         return place if (place.relation, place.column) in sub.outside else NOWHERE
 
     def _stays(self, place: Place, layout: Layout, attribute: Attribute | None, a: Sub, k: Sub) -> bool:
+        if place == EVERYWHERE:
+            return True
         if layout == ALL:
             return a.size > 1 or place != NOWHERE  # any worker will do, and the rows are on one
         if layout == ONE:
@@ -314,6 +325,8 @@ class Graph:
 
     def _at_home(self, place: Place, layout: Layout) -> bool:
         """Are rows at `place` already where the MIR's store wants them?"""
+        if layout == ALL:
+            return place == EVERYWHERE
         if layout == ONE:
             return place == WORKER
         return isinstance(place, Attribute) and layout.kind == "hash" and (place.relation, place.column) == (layout.relation, layout.column)

@@ -44,7 +44,8 @@ def common(a: str, b: str) -> str | None:
             if "floating" in (family(a), family(b)):
                 return "double"
             (p, s), (q, t) = digits(a), digits(b)
-            return decimal(max(p - s, q - t) + max(s, t), max(s, t))
+            whole, scale = max(p - s, q - t), max(s, t)
+            return f"decimal({min(38, whole + scale)},{min(scale, 38 - whole)})"  # whole digits first, other than in arithmetic
         wider = max(a, b, key=_LADDER.index)
         return "double" if wider == "float" else wider  # an integer and a float: Spark avoids the rounding
     if {a, b} <= {"date", *TIMES}:

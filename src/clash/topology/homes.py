@@ -1,7 +1,8 @@
 """Where a tuple enters the tree whose first step is into a replicated store.
 
 Any worker can answer it, so the tuple goes along with the copy that its own store gets anyway, and is then known to be
-there. A store kept under several layouts gives a choice: the copy that a later step, or the store fed, needs.
+there. A store kept under several layouts gives a choice: the copy that a later step, or the store fed, needs. A tuple of a replicated
+store can go along with all its copies: it then is everywhere, and a store that is spread out can be probed without moving anything.
 """
 
 from __future__ import annotations
@@ -20,20 +21,23 @@ def home_layout(
 ) -> tuple[Layout | None, bool]:
     """The layout of the own store to go along with, and whether the order needs that one."""
     usable = [layout for layout in own if layout != ALL and layout != Layout("hash")]
-    if not usable:
-        return None, False
+    anyhow = usable[0] if usable else None
     bound = order.start.relations
     for step in order.steps:
         bound |= step.adds.relations
         if step.layout == ALL:
             continue
         chosen = _fitting(usable, order, _attribute(step.layout, step.adds), step.layout, join.sub(bound), streams)
-        return (chosen, True) if chosen is not None and step.stays else (usable[0], False)
+        if step.stays and chosen is None and ALL in own:
+            return ALL, True
+        return (chosen, True) if chosen is not None and step.stays else (anyhow, False)
     for layout in layouts.get(order.feeds, ()) if order.feeds is not None else ():
+        if layout == ALL and ALL in own and order.feed_cost == 0:
+            return ALL, True
         chosen = _fitting(usable, order, _attribute(layout, join), layout, join, streams)
         if chosen is not None:
             return chosen, True
-    return usable[0], False
+    return anyhow, False
 
 
 def _fitting(

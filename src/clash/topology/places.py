@@ -2,7 +2,8 @@
 
 Invariant: a place is only claimed where it is certain. A probe by a known key ends at the hash of that key's class; one into
 a replicated store leaves rows where they are; after a broadcast they are where the stored row was. Tuples at ingest are nowhere yet, but go
-for free where their own store's copy goes. All stores on one worker are on the same one.
+for free where their own store's copy goes. All stores on one worker are on the same one. What is on every worker is probed by
+each of them for itself, and may only be answered, or stored once, after a store that is spread out has put it on one.
 """
 
 from __future__ import annotations
@@ -16,9 +17,10 @@ from clash.model.relation import Attribute
 from clash.planner.orders import StoreKey
 from clash.topology.data import Address
 from clash.topology.equality import Streams, is_exact, linking, same_values
+from clash.topology.errors import PlanError
 from clash.topology.trees import Node
 
-ONE_WORKER = "one worker"
+ONE_WORKER, EVERY_WORKER = "one worker", "every worker"
 Place = frozenset[Attribute] | str | None
 Layouts = Mapping[StoreKey, tuple[Layout, ...]]
 
@@ -41,6 +43,8 @@ def locate(roots: Iterable[Node], layouts: Layouts, streams: Streams, workers: i
             address, stays, place = None, False, None
             if node.parent is not None:
                 address, stays, place = _enter(node, node.parent, spots[node.parent].place, layouts, streams)
+            if place == EVERY_WORKER and (node.emits or any(layout != ALL for key in node.feeds for layout in layouts[key])):
+                raise PlanError(f"{node.bound} would be answered by every worker")
             feeds = tuple((key, layout, *_feed(key, layout, place, workers)) for key in node.feeds for layout in layouts[key])
             spots[node] = Spot(address, node.parent is not None and (stays or workers == 1), place, feeds)
     return spots
@@ -58,6 +62,12 @@ def _enter(node: Node, parent: Node, before: Place, layouts: Layouts, streams: S
         raise AssertionError("only a root has no store")
     at_ingest = parent.parent is None
     own = layouts.get(StoreKey(node.origin.stream, None, node.owner), ()) if at_ingest else ()
+    if at_ingest and node.home == ALL:
+        before = EVERY_WORKER
+    if before == EVERY_WORKER:
+        target = layout_attribute(node.layout, node.adds)
+        spread = same_values(target, node.bound, streams) if target is not None else None
+        return Address("all"), True, EVERY_WORKER if node.layout == ALL else ONE_WORKER if node.layout == ONE else spread
     if node.layout == ALL:
         if not at_ingest:
             return Address("any"), True, _carry(before, node.bound, streams)
@@ -97,7 +107,7 @@ def _feed(key: StoreKey, layout: Layout, place: Place, workers: int) -> tuple[Ad
     if key.join is None:
         raise AssertionError("only a MIR's store is fed")
     if layout == ALL:
-        return Address("all"), workers == 1
+        return Address("all"), workers == 1 or place == EVERY_WORKER
     if layout == ONE:
         return Address("one"), workers == 1 or place == ONE_WORKER
     attribute = layout_attribute(layout, key.join)

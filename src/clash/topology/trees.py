@@ -66,7 +66,9 @@ def merge_orders(
         node, path = roots[order.origin, order.start, _owner(order)], []
         if order.steps and not needed:
             first = order.steps[0]
-            home = next((n.home for k, n in node.children.items() if k[:2] == (first.store, first.layout)), home)
+            # but not one that every worker does for itself: nobody could answer from there
+            here = (n.home for k, n in node.children.items() if k[:2] == (first.store, first.layout) and n.home != ALL)
+            home = next(here, home)
         for step in order.steps:
             bound = _join(order, joins).sub(node.bound.relations | step.adds.relations)
             key = (step.store, step.layout, bound, home)
@@ -96,7 +98,8 @@ def _owner(order: ProbeOrder) -> str | None:
 
 
 def _home(order: ProbeOrder, join: SubJoin, layouts: Mapping[StoreKey, tuple[Layout, ...]], streams: Streams) -> tuple[Layout | None, bool]:
-    if not order.steps or order.steps[0].layout != ALL:
+    if not order.steps:
         return None, True
     own = layouts.get(StoreKey(order.origin.stream, None, _owner(order)), ())
-    return home_layout(order, join, own, layouts, streams)
+    home, needed = home_layout(order, join, own, layouts, streams)
+    return (home, needed) if order.steps[0].layout == ALL or home == ALL else (None, True)
