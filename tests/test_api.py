@@ -13,7 +13,7 @@ import clash
 
 def test_names() -> None:
     errors = ["CheckpointError", "ClashError", "DataError", "OptionError", "QueryError", "SinkError", "SourceError", "StateError"]
-    assert sorted(clash.__all__) == sorted([*errors, "Plan", "Statistics", "Stream", "optimize"])
+    assert sorted(clash.__all__) == sorted([*errors, "Engine", "Plan", "Statistics", "Stream", "configure", "optimize", "sinks"])
     for name in clash.__all__:
         assert getattr(clash, name) is not None
     assert issubclass(clash.QueryError, clash.ClashError)

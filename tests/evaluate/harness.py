@@ -37,6 +37,8 @@ def _moments(zone: Any) -> list[datetime | None]:
         datetime(2024, 10, 27, 2, 30, tzinfo=zone),
         datetime(2024, 2, 29, 12, 0, 0, 500000, tzinfo=zone),
         datetime(1900, 1, 1, 0, 0, 1, tzinfo=zone),
+        datetime(2040, 7, 1, 22, 30, tzinfo=zone),
+        datetime(2100, 3, 28, 2, 30, tzinfo=zone),
         datetime(9999, 12, 31, 12, 59, 59, 1, tzinfo=zone),
         datetime(1582, 10, 4, 12, tzinfo=zone),
     ]

@@ -66,7 +66,7 @@ def added_up(plan: Plan) -> float:
             prefix = (*prefix, step.store, step.layout, step.cost, join.sub(bound))  # type: ignore[assignment]
             steps[prefix] = step.cost
         feeds += order.feed_cost
-    rounds = 1000.0 * plan.rounds if plan.asked.cost == "full" and plan.workers > 1 else 0.0
+    rounds = 10_000.0 * plan.rounds if plan.asked.cost == "full" and plan.workers > 1 else 0.0
     return sum(steps.values()) + feeds + sum(store.cost for store in plan.stores) + rounds
 
 

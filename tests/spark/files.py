@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -34,11 +34,12 @@ def write(root: Path, seconds: Iterable[int]) -> None:
             pq.write_table(table(stream, second), root / stream / f"{second:03d}.parquet")
 
 
-def declare(engine: Any, spark: Any, root: Path, *, files: int = 2) -> None:
+def declare(engine: Any, spark: Any, root: Path, change: Callable[[Any], Any] = lambda df: df) -> None:
+    """Two files of each stream per batch."""
     for stream, columns in COLUMNS.items():
         schema = f"{', '.join(f'{name} bigint' for name in columns)}, ts timestamp"
-        df = spark.readStream.schema(schema).option("maxFilesPerTrigger", files).parquet(str(root / stream))
-        engine.stream(stream, df, time="ts", window="500 milliseconds", lateness="1 second")
+        df = spark.readStream.schema(schema).option("maxFilesPerTrigger", 2).parquet(str(root / stream))
+        engine.stream(stream, change(df), time="ts", window="500 milliseconds", lateness="1 second")
 
 
 def counted(rows: pa.Table) -> Counter[str]:

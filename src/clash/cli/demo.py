@@ -12,7 +12,6 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.tree import Tree
 
-    from clash.cli.demo_run import Shop
     from clash.planner.plan import Plan
     from clash.topology.trees import Node
 
@@ -76,13 +75,17 @@ ANOTHER = (
 
 def demo(
     workers: Annotated[int, typer.Option(min=1, max=64, help="Workers that the stores are spread over.")] = 4,
-    minutes: Annotated[int, typer.Option(min=1, max=1000, help="Minutes of the shop's time; a minute takes 0.6 seconds.")] = 30,
+    minutes: Annotated[int, typer.Option(min=1, max=1000, help="Minutes of the shop's time; a minute takes 0.6 seconds.")] = 20,
 ) -> None:
     """Join a web shop's streams five times over on local Spark: planned together, watched, and checked against DuckDB."""
     from rich.console import Console
 
     import clash
-    from clash.cli.demo_run import Shop
+
+    try:
+        from clash.cli.demo_run import Shop, run_shop
+    except ModuleNotFoundError as error:
+        raise ClashError("a package is missing", error.name or "a module", "pip install 'clash-on-spark[bench]'") from None
 
     console = Console(highlight=False)
     console.width = min(console.width, WIDTH) if console.is_terminal else WIDTH
@@ -100,7 +103,12 @@ def demo(
     plan = clash.optimize(shop.queries, shop.statistics, streams=shop.streams, workers=workers, time_limit=0)
     _show_tuple(console, plan)
     _show_saving(console, plan)
-    _show_run(console, shop)
+    _title(console, f"{minutes} minutes of the shop, on Spark on this machine")
+    results = run_shop(console, shop)
+    console.print(
+        f"[bold green]Checked:[/] all {sum(results.values()):,} results of {len(results)} queries equal"
+        " those of DuckDB's batch joins over the same files."
+    )
 
 
 def _title(console: Console, words: str) -> None:
@@ -194,17 +202,3 @@ def _show_saving(console: Console, plan: Plan) -> None:
         f" on its own it would cost {number(more.alone)}."
     )
     console.print("[dim]All of the plan, and plans for your own queries: clash explain --help")
-
-
-def _show_run(console: Console, shop: Shop) -> None:
-    try:
-        from clash.cli.demo_run import run_shop
-
-        _title(console, f"{shop.minutes} minutes of the shop, on Spark on this machine")
-        results = run_shop(console, shop)
-    except ModuleNotFoundError as error:
-        raise ClashError("a package is missing", error.name or "a module", "pip install 'clash-on-spark[bench]'") from None
-    console.print(
-        f"[bold green]Checked:[/] all {sum(results.values()):,} results of {len(results)} queries equal"
-        " those of DuckDB's batch joins over the same files."
-    )

@@ -1,4 +1,4 @@
-"""Half an hour of a web shop, made up from a seed, and dropped into folders piece by piece as time goes by.
+"""Some minutes of a web shop, made up from a seed, and dropped into folders piece by piece as time goes by.
 
 Rows arrive up to `DISORDER` after their time, so none is later than the streams' lateness allows. A file has its name only once it is
 complete: Spark leaves names with a dot in front alone.
@@ -99,11 +99,12 @@ def write_slice(tables: Mapping[str, pa.Table], number: int, folder: Path) -> No
 
 
 class Feeder(threading.Thread):
-    """Drops a slice every `pause` seconds; `slices` of them, `done` so far."""
+    """Drops a slice every `pause` seconds; `slices` of them with `rows` in all, `done` so far."""
 
     def __init__(self, tables: Mapping[str, pa.Table], folder: Path, slices: int, pause: float) -> None:
         super().__init__(name="clash-demo-feeder", daemon=True)
         self.tables, self.folder, self.slices, self.pause = tables, folder, slices, pause
+        self.rows = sum(table.num_rows for table in tables.values())
         self.done = 0
         self.error: Exception | None = None
         self._halt = threading.Event()

@@ -11,20 +11,25 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
+import duckdb
+
+from clash.bench.content import THREADS, Content, file_content, source_content
 from clash.cli.demo_data import SLICE, Feeder, history
 from clash.errors import ClashError
+from clash.model.durations import parse_duration
 from clash.model.statistics import Statistics
 from clash.model.stream import Stream
+from clash.spark.local import local_session
+from clash.sql import parse_queries
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
-
-    from clash.bench.content import Content
 
 LATENESS = "1 minute"
 PAUSE = 0.3  # seconds between two slices: a hundred times as fast as the shop's own time
 FILES = 4  # of a stream in one micro-batch, at most: who is behind catches up in steps that can be watched
 LOOK = 0.2
+SETTINGS = {"spark.driver.extraJavaOptions": "-XX:+UseParallelGC -XX:TieredStopAtLevel=1"}  # a short run: no time for the best code
 
 
 @dataclass(frozen=True)
@@ -43,16 +48,16 @@ class Shop:
 def run_shop(console: Console, shop: Shop) -> dict[str, int]:
     """Runs it to the end, shows how it goes, and raises if a result is missing or wrong. The results per query."""
     import clash
-    from clash.spark.local import local_session
 
     with TemporaryDirectory(prefix="clash-demo-", ignore_cleanup_errors=True) as name:
         folder = Path(name)
         slices = shop.minutes * 60 * 1_000_000 // SLICE
-        rates = {stream.name: shop.statistics.rate(stream.name) / 10 for stream in shop.streams}
-        feeder = Feeder(history(shop.minutes, rates), folder / "in", slices, PAUSE)
+        window = parse_duration(shop.window, "the window") / 60e6
+        per_minute = {stream.name: shop.statistics.rate(stream.name) / window for stream in shop.streams}
+        feeder = Feeder(history(shop.minutes, per_minute), folder / "in", slices, PAUSE)
         with ExitStack() as stack:
             with console.status("starting Spark on this machine"):
-                spark = stack.enter_context(local_session("clash demo", min(4, os.cpu_count() or 1), folder / "spark.log"))
+                spark = stack.enter_context(local_session("clash demo", min(4, os.cpu_count() or 1), folder / "spark.log", SETTINGS))
             engine = clash.Engine(spark, checkpoint=folder / "checkpoint", workers=shop.workers, statistics=shop.statistics)
             for stream in shop.streams:
                 schema = ", ".join(f"{column} {kind}" for column, kind in stream.columns)
@@ -78,9 +83,9 @@ def _watch(console: Console, shop: Shop, run: Any, feeder: Feeder) -> None:
     feeder.start()
     try:
         with Live(console=console, refresh_per_second=5, transient=False) as live:
-            while feeder.is_alive() and run.is_active:
+            while run.is_active and feeder.error is None and sum(run.progress["totals"]["input"].values()) < feeder.rows:
                 live.update(_picture(shop, run.progress, feeder, time.perf_counter() - began))
-                feeder.join(LOOK)
+                time.sleep(LOOK)
             run.process_all_available()  # raises what the run failed with
             live.update(_picture(shop, run.progress, feeder, time.perf_counter() - began))
     finally:
@@ -125,8 +130,6 @@ def _picture(shop: Shop, progress: Mapping[str, Any], feeder: Feeder, seconds: f
 
 def check(shop: Shop, folder: Path) -> dict[str, int]:
     """Every query once more, as a batch join of all files, with the window spelled out."""
-    from clash.bench.content import file_content
-
     found = {query: file_content(f"{folder}/out/{query}/*.parquet") for query in shop.queries}
     wanted = _batch_joins(shop, folder)
     for query, content in wanted.items():
@@ -137,11 +140,6 @@ def check(shop: Shop, folder: Path) -> dict[str, int]:
 
 
 def _batch_joins(shop: Shop, folder: Path) -> dict[str, Content]:
-    import duckdb
-
-    from clash.bench.content import THREADS, source_content
-    from clash.sql import parse_queries
-
     parsed, _ = parse_queries(shop.queries, {stream.name: stream for stream in shop.streams})
     with duckdb.connect(config={"threads": THREADS}) as connection:
         for stream in shop.streams:

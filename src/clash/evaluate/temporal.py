@@ -7,13 +7,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from datetime import date
 from functools import lru_cache
+from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from clash.errors import OptionError
-from clash.evaluate.values import Value, on_array
+from clash.evaluate.values import Value, numbers, on_array, with_nulls_of
 from clash.model.expressions import Call
 
 _LOCAL, _INSTANT = pa.timestamp("us"), pa.timestamp("us", tz="UTC")
@@ -38,7 +41,7 @@ def to_local(instants: pa.Array, timezone: str) -> pa.Array:
     name = zone(timezone)
     if name == "UTC":
         return instants.view(pa.int64()).view(_LOCAL)
-    return pc.local_timestamp(instants.cast(pa.timestamp("us", tz=name)))
+    return _repeating(instants, name, _LOCAL, lambda moments: pc.local_timestamp(moments.cast(pa.timestamp("us", tz=name))))
 
 
 def from_local(local: pa.Array, timezone: str) -> pa.Array:
@@ -64,7 +67,40 @@ def midnight(dates: pa.Array, timezone: str) -> pa.Array:
 
 
 def _assumed(local: pa.Array, name: str) -> pa.Array:
-    return pc.assume_timezone(local, name, ambiguous="earliest", nonexistent="latest").cast(_INSTANT)
+    def assume(times: pa.Array) -> pa.Array:
+        return pc.assume_timezone(times, name, ambiguous="earliest", nonexistent="latest").cast(_INSTANT)
+
+    return _repeating(local, name, _INSTANT, assume)
+
+
+def _repeating(values: pa.Array, name: str, target: pa.DataType, work: Callable[[pa.Array], pa.Array]) -> pa.Array:
+    """Arrow knows changes of the clock up to 2037 only; later years are taken for an earlier one with the same weekdays."""
+    latest = pc.max(values.view(pa.int64())).as_py()
+    if name[0] in "+-" or latest is None or latest < _LAST:
+        return work(values)
+    micros = numbers(values.view(pa.int64()))
+    days = (micros // _DAY).astype("datetime64[D]")
+    year, early = days.astype("datetime64[Y]"), days.astype("datetime64[M]").astype(np.int64) % 12 < 2
+    # the leap day is between the two, so that either part of any year is that of a common year
+    first = (year.astype("datetime64[M]") + np.where(early, 0, 2)).astype("datetime64[D]").astype(np.int64)
+    known = np.where(early, _JANUARY[first % 7], _MARCH[first % 7])
+    shift = np.where(micros >= _LAST, (first - known) * _DAY, 0)
+    moved = with_nulls_of(micros - shift, values, pa.int64()).view(values.type)
+    return pc.add(work(moved).view(pa.int64()), pa.array(shift)).view(target)
+
+
+def _by_weekday(month: int) -> np.ndarray[Any, np.dtype[np.int64]]:
+    """For each weekday a first of the month, as days since 1970, in a common year as late as Arrow knows."""
+    found = np.zeros(7, dtype=np.int64)
+    for year in (2027, 2029, 2030, 2031, 2033, 2034, 2037):
+        day = (date(year, month, 1) - date(1970, 1, 1)).days
+        found[day % 7] = day
+    return found
+
+
+_DAY = 86_400_000_000
+_LAST = (date(2038, 1, 1) - date(1970, 1, 1)).days * _DAY
+_JANUARY, _MARCH = _by_weekday(1), _by_weekday(3)
 
 
 def between(values: pa.Array, source: str, target: str, timezone: str) -> pa.Array:

@@ -20,15 +20,15 @@ LayoutRule = Literal["one", "many"]
 class Weights:
     """Per tuple, in units of one tuple sent over the network; `round` per round and window.
 
-    The ratios follow what was measured on Spark: a shuffle ~1 µs a tuple and ~50 ms a round, a step that stays
-    ~250 ns (look-up, check, gathering the result), an insert about the same.
+    The ratios follow what was measured on Spark: ingest and shuffle ~1.5 µs a tuple and ~50 ms a round and batch, a step that stays
+    ~350 ns (look-up, check, gathering the result), an insert ~800 ns (indexing, writing, and merging a few times).
     """
 
     send: float = 1.0
     probe: float = 0.25
-    insert: float = 0.25
-    memory: float = 0.05
-    round: float = 1000.0
+    insert: float = 0.5
+    memory: float = 0.1
+    round: float = 10_000.0
 
 
 @dataclass(frozen=True, slots=True)

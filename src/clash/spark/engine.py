@@ -175,7 +175,8 @@ class Engine:
             _LOG.warning('stream %s has no lateness: nothing is late, and its state never expires; write lateness="…"', stream.name)
         if any(_WATERMARK in (field.metadata or {}) for field in df.schema.fields):
             _LOG.warning("stream %s has a watermark of Spark's: joins here go by lateness= instead", stream.name)
-        if "TextSocket" in df._jdf.queryExecution().analyzed().toString():
+        leaves = df._jdf.queryExecution().analyzed().collectLeaves()
+        if any(leaves.apply(at).toString() == "socket" for at in range(leaves.size())):
             _LOG.warning("stream %s reads a socket, which cannot replay: after a crash rows are lost, not exactly once", stream.name)
 
 

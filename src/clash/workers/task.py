@@ -85,7 +85,7 @@ class _Round:
         if self.number < self.program.topology.rounds:
             yield from self.earlier
             if self.stores.added or self.stores.removed:
-                yield of_json(self.worker, WROTE, self._wrote())
+                yield of_json(self.worker, WROTE, {"round": self.number, **self._wrote()})
 
     def report(self) -> dict[str, object]:
         return {"kind": "round", "round": self.number, "worker": self.worker, "files": self.files, **self._wrote()}
@@ -97,19 +97,22 @@ class _Round:
 
     def _receive(self, inbox: Iterable[Message]) -> Iterator[Message]:
         blocks: dict[str, list[Block]] = {}
+        wrote: list[dict[str, Any]] = []
         began = time.perf_counter()
         for message in inbox:
             if message.kind == REPORT:
                 yield message
             elif message.kind == WROTE:
-                wrote = to_json(message.payload)
-                self.stores.apply([ContainerRecord.from_json(record) for record in wrote["added"]], wrote["removed"])
+                wrote.append(to_json(message.payload))
                 self.earlier.append(message)
             elif self.program.channels[message.kind].round > self.number:
                 yield message
             else:
                 blocks.setdefault(message.kind, []).append(unpack(message.payload, self.program.channels[message.kind].schema))
         self.seconds["shuffle"] += time.perf_counter() - began
+        # a shuffle keeps no order, but a round may have merged what the one before it wrote
+        for one in sorted(wrote, key=lambda one: one["round"]):
+            self.stores.apply([ContainerRecord.from_json(record) for record in one["added"]], one["removed"])
         for name in sorted(blocks):
             channel = self.program.channels[name]
             block = concat(blocks.pop(name))
