@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import cached_property
 from typing import Any
 
 import pyarrow as pa
@@ -80,6 +81,7 @@ class Case:
     def windows(self) -> dict[str, dict[str, str]]:
         return {ask.name: dict(ask.windows) for ask in self.queries if ask.windows}
 
+    @cached_property
     def parsed(self) -> tuple[Query, ...]:
         return parse_queries(self.texts, self.by_name, self.windows)[0]
 
@@ -114,12 +116,12 @@ def tau(stream: Stream, row: Row, now: int) -> int | None:
 
 def plain(value: Any) -> Any:
     """Equal values, and only they, become equal: NaN is itself, -0.0 is not 0.0, a moment is its microseconds."""
+    if value is None or isinstance(value, int | str | bytes):
+        return value
     if isinstance(value, float):
         return f"{value!r}"
     if isinstance(value, datetime):
         return micros(value)
-    if isinstance(value, bytearray | memoryview):
-        return bytes(value)
     if isinstance(value, Mapping):
         return tuple((key, plain(inner)) for key, inner in sorted(value.items()))
     if isinstance(value, list | tuple):

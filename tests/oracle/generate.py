@@ -19,7 +19,7 @@ def random_case(rng: Random, most_rows: int = 60, most_queries: int = 4) -> Case
     schema = random_schema(rng)
     queries = random_queries(rng, schema, rng.randint(1, most_queries))
     case = Case(schema.streams, queries, (), _setting(rng, [s.name for s in schema.streams]))
-    widest = max((len(query.aliases) for query in case.parsed()), default=1)
+    widest = max((len(query.aliases) for query in case.parsed), default=1)
     # the worst join multiplies all rows that share a hot key
     rows = min(rng.choice([3, 6, 10, 20, most_rows]), {1: 200, 2: 60, 3: 24, 4: 12}.get(widest, 6))
     batches = list(random_batches(rng, schema, rows))

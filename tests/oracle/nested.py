@@ -47,7 +47,7 @@ class _Number(float):
 
 def run_nested(case: Case) -> Expected:
     """Only for streams that are never idle."""
-    used = {relation.stream for query in case.parsed() for relation in query.join.relations}
+    used = {relation.stream for query in case.parsed for relation in query.join.relations}
     streams = [stream for stream in case.streams if stream.name in used]
     found = Expected(late={stream.name: Counter() for stream in case.streams})
     admitted: dict[str, _Admitted] = {stream.name: [] for stream in case.streams}
@@ -66,7 +66,7 @@ def run_nested(case: Case) -> Expected:
                     continue
                 values = {c: _Number(v) if isinstance(v, float) else v for (c, _), v in zip(stream.columns, row, strict=True)}
                 admitted[stream.name].append((time, number, values))
-    for query in case.parsed():
+    for query in case.parsed:
         found.results[query.name] = _join(query, admitted)
     return found
 

@@ -38,7 +38,7 @@ def expect(case: Case) -> Expected:
         _DB.register("__loaded", loaded)
         _DB.execute(f"CREATE OR REPLACE TABLE {stream.name} AS SELECT * FROM __loaded")
         _DB.unregister("__loaded")
-    for query in case.parsed():
+    for query in case.parsed:
         answer = _DB.sql(duck_text(query, case)).to_arrow_table()
         rows = plain_rows(answer.columns)
         found.results[query.name] = Counter((row[-1], row[:-1]) for row in rows)
@@ -71,7 +71,7 @@ def _admit(case: Case, found: Expected) -> dict[str, list[tuple[int, int, Row]]]
     admitted: dict[str, list[tuple[int, int, Row]]] = {stream.name: [] for stream in case.streams}
     highest = dict.fromkeys(admitted, LOWEST)
     marks = dict.fromkeys(admitted, LOWEST)
-    used = sorted({relation.stream for query in case.parsed() for relation in query.join.relations})
+    used = sorted({relation.stream for query in case.parsed for relation in query.join.relations})
     streams = [case.by_name[name] for name in used]
     seen = dict.fromkeys(admitted, case.batches[0].now if case.batches else 0)
     for number, batch in enumerate(case.batches):

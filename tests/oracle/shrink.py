@@ -26,15 +26,16 @@ def smallest(case: Case, fails: Callable[[Case], str | None] = failure, seconds:
     """Crashes stay crashes of the same kind, differences stay differences."""
     until = time.monotonic() + seconds
     kind = _kind(fails(case))
-    shrunk = True
-    while shrunk and time.monotonic() < until:
-        shrunk = False
-        for smaller in _smaller(case):
-            if time.monotonic() > until:
-                break
-            if _kind(fails(smaller)) == kind:
-                case, shrunk = smaller, True
-                break
+    at, unchanged = 0, 0
+    while time.monotonic() < until:
+        choice = list(_smaller(case))
+        if unchanged >= len(choice):
+            break
+        at = at if at < len(choice) else 0
+        if _kind(fails(choice[at])) == kind:
+            case, unchanged = choice[at], 0  # the next one is in the same place now
+        else:
+            at, unchanged = at + 1, unchanged + 1
     return case
 
 
@@ -50,7 +51,7 @@ def _smaller(case: Case) -> Iterator[Case]:
     for at in range(len(case.queries)):
         if len(case.queries) > 1:
             yield replace(case, queries=case.queries[:at] + case.queries[at + 1 :])
-    used = {relation.stream for query in case.parsed() for relation in query.join.relations}
+    used = {relation.stream for query in case.parsed for relation in query.join.relations}
     if len(used) < len(case.streams):
         rows = [replace(b, rows={n: r for n, r in b.rows.items() if n in used}) for b in case.batches]
         yield replace(case, streams=tuple(s for s in case.streams if s.name in used), batches=tuple(rows))

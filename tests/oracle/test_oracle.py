@@ -82,7 +82,7 @@ def test_agrees_with_nested_loops(first: int) -> None:
     for seed in range(first, first + 20):
         case = random_case(Random(seed), most_rows=6, most_queries=2)
         case = replace(case, streams=tuple(replace(stream, idle=None) for stream in case.streams))
-        wide = max(len(query.aliases) for query in case.parsed()) > 3
+        wide = max(len(query.aliases) for query in case.parsed) > 3
         if not wide and case.count() < 60:
             assert expect(case) == run_nested(case), seed
 

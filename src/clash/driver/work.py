@@ -45,6 +45,7 @@ class Tuning:
     piece: int = 1 << 18  # rows of an intermediate block
     file_bytes: int = 64 << 20  # of a result file before the next one is begun
     merge_rows: int = 1 << 26  # of a merged container, at most
+    memory: int = 512 << 20  # bytes of blocks that wait in memory; more of them wait on disk
 
 
 @dataclass(frozen=True)

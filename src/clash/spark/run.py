@@ -94,8 +94,9 @@ class Run:
     def stop(self) -> None:
         """Ends the run. A batch in the making is dropped, and run again by the next start."""
         self._stopping = True
-        self._query.stop()
-        self._done.wait()
+        if self.is_active:
+            self._query.stop()
+            self._done.wait()
 
     def _start(self) -> Any:
         self._failure, self._lost = None, False

@@ -63,7 +63,7 @@ class Transport:
         messages = df.coalesce(work.partitions).mapInArrow(partial(ingest_task, text, self.places), MESSAGE)
         for number in range(1, work.rounds + 1):
             messages = messages.repartitionById(work.workers, F.col("target")).mapInArrow(partial(round_task, text, number), MESSAGE)
-        reports = [bytes(row[0]) for row in messages.select("payload").collect()]
+        reports = [bytes(payload) for _, _, payload in messages.collect()]
         if not is_local(df.sparkSession.sparkContext.master):
             _refuse_retries(df.sparkSession.sparkContext)
         return reports

@@ -10,6 +10,7 @@ import time
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -20,13 +21,14 @@ from clash.evaluate import evaluate
 from clash.model.expressions import Col
 from clash.model.relation import Attribute
 from clash.state.failpoints import reach
-from clash.workers.blocks import ARRIVAL, DEADLINE, FOREVER, LATEST, TAU, Block, as_time, concat, part_tau, stored_name
+from clash.workers.blocks import ARRIVAL, DEADLINE, FOREVER, LATEST, TAU, Block, as_time, part_tau, stored_name
 from clash.workers.ingest import ingest, scatter
 from clash.workers.messages import REPORT, WROTE, Message, of_json, to_json, unpack
 from clash.workers.probe import probe_step
 from clash.workers.program import Channel
 from clash.workers.results import Results
 from clash.workers.stores import Stores
+from clash.workers.waiting import Waiting
 
 __all__ = ["ingest", "work_round"]
 
@@ -58,7 +60,7 @@ class _Round:
         self.work, self.number, self.worker, self.program = work, number, worker, work.program
         self.stores = Stores(work, worker, number)
         self.results = Results(work, f"r{number}-w{worker}")
-        self.waiting: dict[int, dict[str, list[Block]]] = {}  # phase → edge → blocks
+        self.waiting = Waiting(work.tuning.memory, work.tuning.piece)
         self.seconds: defaultdict[str, float] = defaultdict(float)
         self.files: list[dict[str, object]] = []
         self.earlier: list[Message] = []
@@ -66,8 +68,7 @@ class _Round:
     def run(self, inbox: Iterable[Message]) -> Iterator[Message]:
         yield from self._receive(inbox)
         while self.waiting:
-            phase = min(self.waiting)
-            edges = self.waiting.pop(phase)
+            phase, edges = self.waiting.next()
             with self._timed("store"):
                 for label, blocks in edges.items():
                     if self.program.is_store(label):
@@ -75,7 +76,8 @@ class _Round:
                             self.stores.add(self.program.store_rule(label), block)
             for label, blocks in edges.items():
                 if not self.program.is_store(label):
-                    yield from self._probe(label, concat(blocks), phase)
+                    for block in self.waiting.pieces(blocks):
+                        yield from self._probe(label, block, phase)
         with self._timed("store"):
             self.stores.close()
         reach("round-stored")
@@ -108,16 +110,17 @@ class _Round:
             elif self.program.channels[message.kind].round > self.number:
                 yield message
             else:
-                blocks.setdefault(message.kind, []).append(unpack(message.payload, self.program.channels[message.kind].schema))
+                block = unpack(message.payload, self.program.channels[message.kind].schema)
+                blocks.setdefault(message.kind, []).append(self.waiting.kept(block))
         self.seconds["shuffle"] += time.perf_counter() - began
         # a shuffle keeps no order, but a round may have merged what the one before it wrote
         for one in sorted(wrote, key=lambda one: one["round"]):
             self.stores.apply([ContainerRecord.from_json(record) for record in one["added"]], one["removed"])
         for name in sorted(blocks):
             channel = self.program.channels[name]
-            block = concat(blocks.pop(name))
-            for label in channel.edges:
-                self._enter(channel, label, block)
+            for block in self.waiting.pieces(blocks.pop(name)):
+                for label in channel.edges:
+                    self._enter(channel, label, block)
 
     def _enter(self, channel: Channel, label: str, block: Block) -> None:
         """A block that has arrived, as the edge wants it."""
@@ -151,8 +154,7 @@ class _Round:
         return Block(block.rows, found)
 
     def _wait(self, label: str, block: Block) -> None:
-        phase = self.program.topology.edge[label].position.phase
-        self.waiting.setdefault(phase, {}).setdefault(label, []).append(block)
+        self.waiting.add(self.program.topology.edge[label].position.phase, label, block)
 
     # ---- what is done with it ----------------------------------------------------------------------------------
 
