@@ -1,4 +1,4 @@
-# Every target does its own set-up (scripts/setup.sh: a .venv with pinned packages; Java is looked for) and is quick the second time.
+# Every target does its own set-up (scripts/setup.sh: a .venv with pinned packages, and Java) and is quick the second time.
 # PYTHON=… picks the interpreter, ARGS=… is passed on, as in: make unit ARGS="-k explain"
 
 RUN := scripts/run.sh
@@ -12,7 +12,7 @@ export PYTHON
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-demo: ## plan several overlapping stream joins at once, and show what sharing saves
+demo: ## run several overlapping stream joins of a web shop on local Spark, and check the results
 	@$(RUN) clash demo $(ARGS)
 
 test: lint typecheck unit ## all checks: lint, types, tests

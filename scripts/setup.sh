@@ -1,5 +1,5 @@
 #!/bin/sh
-# Everything that `make` targets need: .venv with the pinned packages and this one (editable), and a look for Java.
+# Everything that `make` targets need: .venv with the pinned packages and this one (editable), and Java.
 # Done once; again only when pyproject.toml, constraints.txt or the place of the clone change. PYTHON=… picks the interpreter.
 set -eu
 cd "$(dirname "$0")/.."
@@ -53,6 +53,6 @@ say "installing the pinned packages (the first time this takes a few minutes: Py
 pip="$venv/bin/python -m pip --disable-pip-version-check"
 $pip install --quiet --upgrade --constraint constraints.txt pip setuptools
 $pip install --quiet --constraint constraints.txt --no-build-isolation --editable '.[dev]'
-scripts/java.sh ensure >/dev/null || say "  Going on without it: nothing here needs Java yet."
+scripts/java.sh ensure >/dev/null
 printf '%s\n' "$wanted" >$stamp
 say "set up."
