@@ -6,13 +6,15 @@ queries with windows name them. U has no event time, so it is only in queries wi
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-ROWS = 60  # per file
+ROWS = 40  # per file
 PACE = 1_000_000  # microseconds of event time per file
 LATENESS = 300_000
 COLUMNS = {
@@ -22,7 +24,7 @@ COLUMNS = {
     "U": {"d": "bigint", "p": "decimal(20,2)"},
 }
 TIMED = ("R", "S", "T")
-KEYS = {"a": 25, "b": 25, "c": 25, "d": 25, "v": 100}
+KEYS = {"a": 50, "b": 50, "c": 20, "d": 300, "v": 100}
 QUERIES = {
     "chain": "SELECT R.v AS r, S.v AS s, T.v AS t, T.ts FROM R JOIN S ON R.a = S.a JOIN T ON S.b = T.b",
     "prefix": "SELECT R.v AS r, S.b, U.p FROM R JOIN S ON R.a = S.a JOIN U ON S.d = U.d",
@@ -32,52 +34,54 @@ QUERIES = {
     "residual": "SELECT R.v + S.v AS total, R.ts FROM R JOIN S ON R.a = S.a AND R.v < S.v WHERE S.b <> 'b3' AND R.v % 2 = 1",
     "windows": "SELECT R.v AS r, S.v AS s, T.v AS t FROM R JOIN S ON R.a = S.a JOIN T ON S.b = T.b",
     "alone": "SELECT T.b, T.c * 2 AS twice, T.ts FROM T WHERE T.v > 50",
-    "handed": "SELECT R.v AS r, S.v AS s FROM R JOIN S ON R.a = S.a WHERE R.v > 80",
+    "handed": "SELECT R.v AS r, S.v AS s FROM R JOIN S ON R.a = S.a WHERE R.v > 50",
 }
-WINDOWS = {"windows": {"R": 700_000, "S": 1_500_000, "T": 200_000}}
 ALIASES = {
-    "chain": "RST", "prefix": "RSU", "star": "SRTU", "cycle": "RST", "self": "xy", "residual": "RS", "windows": "RST", "alone": "T",
+    "chain": "RST", "prefix": "RSU", "star": "RSTU", "cycle": "RST", "self": "xy", "residual": "RS", "windows": "RST", "alone": "T",
     "handed": "RS",
 }  # fmt: skip
-STREAM_OF = {"x": "R", "y": "R"}
-STATISTICS = {"rates": {"R": 1000.0, "S": 1000.0, "T": 1000.0, "U": 1000.0}, "selectivities": {"R.a = S.a": 1e-6}}
+STREAM_OF = {"x": "R", "y": "R"}  # other aliases are streams
+WINDOWS = {"windows": {"R": 700_000, "S": 1_500_000, "T": 400_000}}
+KEPT = "residual"  # has no sink: under the checkpoint
+HANDED = "handed"  # goes to a function
+OPTIONS = {"workers": 2, "cost": "probe"}  # under this cost model intermediate results are kept, and there are three rounds
+
+
+def windows(query: str) -> dict[str, str] | None:
+    return {stream: f"{micros // 1000} milliseconds" for stream, micros in WINDOWS.get(query, {}).items()} or None
 
 
 def spark_schema(stream: str) -> str:
     return ", ".join(f"{name} {kind}" for name, kind in COLUMNS[stream].items())
 
 
-def table(stream: str, batch: int, rows: int = ROWS) -> pa.Table:
+def table(stream: str, batch: int) -> pa.Table:
     """Some rows have no key, no time, or come too late."""
     random = np.random.default_rng([ord(stream), batch])
-    found: dict[str, pa.Array] = {}
-    for name, kind in COLUMNS[stream].items():
-        if kind == "timestamp":
-            micros = random.integers(batch * PACE, (batch + 1) * PACE, rows) - random.choice([0, 0, 0, 2 * PACE], rows)
-            found[name] = pa.array(micros, pa.timestamp("us", tz="UTC"), mask=random.random(rows) < 0.03)
-        elif name == "p":
-            found[name] = pa.array(random.integers(0, 1000, rows)).cast(pa.decimal128(20, 2))
-        else:
-            values = random.integers(0, KEYS[name], rows)
-            missing = random.random(rows) < 0.05
-            if kind == "string":
-                found[name] = pa.array([f"b{value}" for value in values], pa.string(), mask=missing)
-            else:
-                found[name] = pa.array(values, pa.int32() if kind == "int" else pa.int64(), mask=missing if name != "v" else None)
-    return pa.table(found)
+    return pa.table({name: _column(random, name, kind, batch) for name, kind in COLUMNS[stream].items()})
 
 
-def write(root: Path, batches: range) -> None:
-    """Spark reads files in the order of their times."""
+def _column(random: np.random.Generator, name: str, kind: str, batch: int) -> pa.Array:
+    if kind == "timestamp":
+        micros = random.integers(batch * PACE, (batch + 1) * PACE, ROWS) - 2 * PACE * (random.random(ROWS) < 0.1)
+        return pa.array(micros, pa.timestamp("us", tz="UTC"), mask=random.random(ROWS) < 0.03)
+    if name == "p":
+        return pa.array(random.integers(0, 1000, ROWS)).cast(pa.decimal128(20, 2))
+    values, missing = random.integers(0, KEYS[name], ROWS), random.random(ROWS) < (0 if name == "v" else 0.05)
+    if kind == "string":
+        return pa.array([f"b{value}" for value in values], pa.string(), mask=missing)
+    return pa.array(values, pa.int32() if kind == "int" else pa.int64(), mask=missing)
+
+
+def write(root: Path, batches: Iterable[int]) -> None:
     for batch in batches:
         for stream in COLUMNS:
             (root / stream).mkdir(parents=True, exist_ok=True)
             file = root / stream / f"{batch:03d}.parquet"
             pq.write_table(table(stream, batch), file)
-            touch(file, batch)
+            set_age(file, batch)
 
 
-def touch(file: Path, batch: int) -> None:
-    import os
-
+def set_age(file: Path, batch: int) -> None:
+    """Spark reads files in the order of their times."""
     os.utime(file, (1_700_000_000 + 10 * batch,) * 2)

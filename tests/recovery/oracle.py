@@ -1,0 +1,78 @@
+"""What the job must have given after each batch: DuckDB over the admitted rows of the files up to it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from datetime import datetime
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+
+from . import shapes
+
+Rows = Counter[tuple[Any, ...]]
+
+
+class Expected:
+    """Of `batches` files per stream; `results(query, b)` and `late(stream, b)` are those of batches 0 to b."""
+
+    def __init__(self, batches: int) -> None:
+        self._late: dict[str, list[tuple[int, tuple[Any, ...]]]] = {}
+        self._results: dict[str, list[tuple[int, tuple[Any, ...]]]] = {}
+        with duckdb.connect() as connection:
+            connection.execute("SET timezone = 'UTC'")
+            for stream in shapes.COLUMNS:
+                rows = pa.concat_tables([_numbered(stream, batch) for batch in range(batches)])
+                connection.register(f"{stream}_all", rows)
+                admitted = _ADMITTED if stream in shapes.TIMED else "true"
+                connection.execute(f"CREATE TABLE {stream}_marked AS SELECT *, {_mark(stream)} AS __mark FROM {stream}_all")
+                connection.execute(f"CREATE TABLE {stream} AS SELECT * FROM {stream}_marked WHERE {admitted}")
+                late = connection.sql(f"SELECT __batch, {', '.join(shapes.COLUMNS[stream])} FROM {stream}_marked WHERE NOT ({admitted})")
+                self._late[stream] = [(row[0], plain(row[1:])) for row in late.fetchall()]
+            for query in shapes.QUERIES:
+                self._results[query] = [(row[-1], plain(row[:-1])) for row in connection.sql(_text(query)).fetchall()]
+
+    def results(self, query: str, last: int) -> Rows:
+        return Counter(row for batch, row in self._results[query] if batch <= last)
+
+    def of_batch(self, query: str, number: int) -> Rows:
+        return Counter(row for batch, row in self._results[query] if batch == number)
+
+    def late(self, stream: str, last: int) -> Rows:
+        return Counter(row for batch, row in self._late[stream] if batch <= last)
+
+
+_ADMITTED = "ts IS NOT NULL AND (__mark IS NULL OR epoch_us(ts) >= __mark)"
+
+
+def _mark(stream: str) -> str:
+    """The watermark is of earlier batches alone."""
+    if stream not in shapes.TIMED:
+        return "NULL"
+    return f"max(epoch_us(ts)) OVER (ORDER BY __batch RANGE BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) - {shapes.LATENESS}"
+
+
+def _numbered(stream: str, batch: int) -> pa.Table:
+    return shapes.table(stream, batch).append_column("__batch", pa.array([batch] * shapes.ROWS, pa.int64()))
+
+
+def _text(query: str) -> str:
+    aliases = list(shapes.ALIASES[query])
+    select, _, rest = shapes.QUERIES[query].partition(" FROM ")
+    text = f"{select}, greatest({', '.join(f'{alias}.__batch' for alias in aliases)}) FROM {rest}"
+    taus = {alias: f"epoch_us({alias}.ts)" for alias in aliases}
+    within = [f"greatest({', '.join(taus.values())}) - {taus[a]} <= {width}" for a, width in shapes.WINDOWS.get(query, {}).items()]
+    if not within:
+        return text
+    return f"{text} {'AND' if ' WHERE ' in rest else 'WHERE'} {' AND '.join(within)}"
+
+
+def plain(row: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Moments of any zone label compare."""
+    return tuple(value.timestamp() if isinstance(value, datetime) else value for value in row)
+
+
+def counted(rows: pa.Table) -> Rows:
+    columns = [column.to_pylist() for column in rows.columns]
+    return Counter(plain(row) for row in zip(*columns, strict=True))
