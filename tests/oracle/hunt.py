@@ -39,6 +39,8 @@ def main(first: int, count: int, jobs: int = 1) -> int:
                 for line in told(seed, what, random_case(Random(seed))):
                     sys.stdout.write(line + "\n")
                 sys.stdout.flush()
+            elif seed % 100 == 99:
+                sys.stderr.write(f"{seed + 1 - first} of {count}, {time.monotonic() - began:.0f} s\n")
             if bad == 10:
                 break
     sys.stdout.write(f"{count} histories, {bad} wrong, {time.monotonic() - began:.0f} s\n")

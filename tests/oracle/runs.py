@@ -38,13 +38,12 @@ def start(case: Case) -> InProcess:
         return InProcess(
             case.streams, case.texts, workers=setting.workers, strategy=setting.strategy, cost=setting.cost, layouts=setting.layouts,
             mirs=setting.mirs, statistics=setting.statistics, windows=case.windows, partitions=setting.partitions, seed=setting.seed,
-            plan=_plan(case), timezone=setting.timezone, options=dict(setting.options),
+            plan=None if setting.plan_seed is None else plan_of(case), timezone=setting.timezone, options=dict(setting.options),
         )  # fmt: skip
 
 
-def _plan(case: Case) -> Plan | None:
-    if case.setting.plan_seed is None:
-        return None
+def plan_of(case: Case) -> Plan:
+    """The random plan that its setting names."""
     base = clash.optimize(
         case.texts, streams=case.streams, windows=case.windows, workers=case.setting.workers,
         strategy="independent", cost="probe", mirs=False, time_limit=0.0,

@@ -5,11 +5,15 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from typing import Any
 
 from clash.errors import ClashError
 
 from .case import Batch, Case, Setting
 from .runs import differences
+
+_PLAIN: dict[str, Any] = {**vars(Setting(partitions=1, mirs=False))}
+del _PLAIN["workers"], _PLAIN["plan_seed"]
 
 
 def failure(case: Case) -> str | None:
@@ -26,14 +30,13 @@ def smallest(case: Case, fails: Callable[[Case], str | None] = failure, seconds:
     """Crashes stay crashes of the same kind, differences stay differences."""
     until = time.monotonic() + seconds
     kind = _kind(fails(case))
-    at, unchanged = 0, 0
-    while time.monotonic() < until:
-        choice = list(_smaller(case))
-        if unchanged >= len(choice):
-            break
+    choice = list(_smaller(case))
+    at = unchanged = 0
+    while unchanged < len(choice) and time.monotonic() < until:
         at = at if at < len(choice) else 0
         if _kind(fails(choice[at])) == kind:
-            case, unchanged = choice[at], 0  # the next one is in the same place now
+            case, unchanged = choice[at], 0
+            choice = list(_smaller(case))  # what comes next is in the same place now
         else:
             at, unchanged = at + 1, unchanged + 1
     return case
@@ -65,16 +68,13 @@ def _smaller(case: Case) -> Iterator[Case]:
         first, second = case.batches[at - 1], case.batches[at]
         rows = {name: (*first.rows.get(name, ()), *second.rows.get(name, ())) for name in {**first.rows, **second.rows}}
         yield replace(case, batches=(*case.batches[: at - 1], replace(first, rows=rows), *case.batches[at + 1 :]))
-    plain = Setting(workers=case.setting.workers, seed=case.setting.seed, plan_seed=case.setting.plan_seed)
-    if plain != case.setting:
-        yield replace(case, setting=plain)
     for workers in range(1, case.setting.workers):
         yield replace(case, setting=replace(case.setting, workers=workers))
     if case.setting.plan_seed is not None:
         yield replace(case, setting=replace(case.setting, plan_seed=None))
-    for field, value in (("partitions", 1), ("options", ()), ("mirs", False), ("seed", 0)):
+    for field, value in _PLAIN.items():
         if getattr(case.setting, field) != value:
-            yield replace(case, setting=replace(case.setting, **{field: value}))  # type: ignore[arg-type]
+            yield replace(case, setting=replace(case.setting, **{field: value}))
     for at, stream in enumerate(case.streams):
         for field in ("window", "idle", "lateness"):
             if getattr(stream, field) is not None:

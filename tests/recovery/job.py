@@ -35,7 +35,8 @@ def session(master: str) -> Any:
     from pyspark.sql import SparkSession
 
     builder = SparkSession.builder.master(master).config("spark.ui.enabled", "false").config("spark.driver.memory", "1g")
-    builder.config("spark.sql.session.timeZone", "UTC").config("spark.log.level", "ERROR")
+    builder.config("spark.sql.session.timeZone", "UTC").config("spark.log.level", "ERROR").config("spark.ui.showConsoleProgress", "false")
+    builder.config("spark.driver.extraJavaOptions", "-XX:+UseSerialGC -XX:TieredStopAtLevel=1")  # it lives for seconds
     return clash.configure(builder).getOrCreate()
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from datetime import datetime
+from functools import cache
 from typing import Any
 
 import duckdb
@@ -33,6 +34,7 @@ class Expected:
             for query in shapes.QUERIES:
                 self._results[query] = [(row[-1], plain(row[:-1])) for row in connection.sql(_text(query)).fetchall()]
 
+    @cache  # noqa: B019 — a handful of them
     def results(self, query: str, last: int) -> Rows:
         return Counter(row for batch, row in self._results[query] if batch <= last)
 

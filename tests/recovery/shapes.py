@@ -24,7 +24,7 @@ COLUMNS = {
     "U": {"d": "bigint", "p": "decimal(20,2)"},
 }
 TIMED = ("R", "S", "T")
-KEYS = {"a": 50, "b": 50, "c": 20, "d": 300, "v": 100}
+KEYS = {"a": 50, "b": 100, "c": 10, "d": 200, "v": 100}
 QUERIES = {
     "chain": "SELECT R.v AS r, S.v AS s, T.v AS t, T.ts FROM R JOIN S ON R.a = S.a JOIN T ON S.b = T.b",
     "prefix": "SELECT R.v AS r, S.b, U.p FROM R JOIN S ON R.a = S.a JOIN U ON S.d = U.d",
@@ -66,7 +66,7 @@ def _column(random: np.random.Generator, name: str, kind: str, batch: int) -> pa
         micros = random.integers(batch * PACE, (batch + 1) * PACE, ROWS) - 2 * PACE * (random.random(ROWS) < 0.1)
         return pa.array(micros, pa.timestamp("us", tz="UTC"), mask=random.random(ROWS) < 0.03)
     if name == "p":
-        return pa.array(random.integers(0, 1000, ROWS)).cast(pa.decimal128(20, 2))
+        return pa.array(random.integers(0, 1000, ROWS)).cast(pa.decimal128(38, 2)).cast(pa.decimal128(20, 2))
     values, missing = random.integers(0, KEYS[name], ROWS), random.random(ROWS) < (0 if name == "v" else 0.05)
     if kind == "string":
         return pa.array([f"b{value}" for value in values], pa.string(), mask=missing)

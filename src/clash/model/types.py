@@ -24,6 +24,7 @@ _FAMILY = {
     UNKNOWN: UNKNOWN,
 }
 _ALIASES = {"byte": "tinyint", "short": "smallint", "integer": "int", "long": "bigint", "real": "float"}
+_INTEGER_DIGITS = {"tinyint": (3, 0), "smallint": (5, 0), "int": (10, 0), "bigint": (20, 0)}
 _JOINABLE = ({"integer", "floating", "decimal"}, {"date", "timestamp", "timestamp_ntz"})
 
 
@@ -52,7 +53,15 @@ def joinable(a: str, b: str) -> bool:
     if exact(a, b):
         return is_atomic(a) and is_atomic(b)
     fa, fb = (("decimal" if t.startswith("decimal") else family(t)) for t in (a, b))
+    if {fa, fb} <= {"decimal", "integer"} and not _fit_together(a, b):
+        return False
     return fa == fb == "decimal" or any(fa in group and fb in group for group in _JOINABLE)
+
+
+def _fit_together(a: str, b: str) -> bool:
+    """Does a decimal hold all values of both? Otherwise `=` would compare what is left of them after rounding."""
+    shapes = [_INTEGER_DIGITS.get(t) or tuple(map(int, t[len("decimal(") : -1].split(","))) for t in (a, b)]
+    return max(p - s for p, s in shapes) + max(s for _, s in shapes) <= 38
 
 
 def is_atomic(name: str) -> bool:

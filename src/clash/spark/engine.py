@@ -162,7 +162,7 @@ class Engine:
         except ClashError:
             raise
         except Exception as error:
-            raise explained(error, None, None) from error
+            raise explained(error) from error
         return self._run
 
     def _refuse_running(self, what: str) -> None:

@@ -9,14 +9,16 @@ from __future__ import annotations
 import base64
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from clash import errors
 from clash.errors import ClashError, SourceError
+from clash.spark.pack import STREAM
 
 _MARK = re.compile(r"<clash:([A-Za-z0-9+/=]+)>")
 _FILE = re.compile(r"\b(?:file|hdfs|s3a?|gs|abfss?):/[^\s'\",;\]]*[^\s'\",;\].:]")
+_NUMBER = re.compile(rf"\b(\d+) AS {STREAM}#")
 _LOST = (
     "ExecutorLostFailure",
     "FetchFailed",
@@ -24,6 +26,7 @@ _LOST = (
     "Python worker exited unexpectedly",
     "Python worker failed to connect back",
 )
+Search = Callable[[], tuple[str, BaseException] | None]
 _DEEPEST = 30  # causes of causes; Java allows circles
 
 
@@ -56,8 +59,8 @@ def is_lost(error: BaseException) -> bool:
     return isinstance(error, RetriedError) or (arrived(text) is None and any(sign in text for sign in _LOST))
 
 
-def explained(error: BaseException, batch: int | None, guilty: tuple[str, BaseException] | None) -> ClashError:
-    """`guilty`: the stream that fails when it is read alone, and how."""
+def explained(error: BaseException, batch: int | None = None, search: Search | None = None) -> ClashError:
+    """`search` finds the stream that fails when it is read alone, and how; it is asked only if nothing else explains the error."""
     if isinstance(error, ClashError):
         return error
     where = "outside a batch" if batch is None else f"batch {batch}"
@@ -71,6 +74,7 @@ def explained(error: BaseException, batch: int | None, guilty: tuple[str, BaseEx
             f"{where}: {_first_line(said[-1])}",
             "see Spark's log for why it ended; out of memory is the usual cause: fewer workers at a time, or more memory",
         )
+    guilty = None if search is None else search()
     if guilty is not None:
         stream, cause = guilty
         told = messages(cause)
@@ -120,29 +124,35 @@ def _first_line(text: str) -> str:
 def guilty_stream(query: Any, streams: Sequence[str]) -> tuple[str, BaseException] | None:
     """The first stream whose part of the running batch cannot be read by itself."""
     try:
-        branches = list(_branches(query._jsq.streamingQuery().lastExecution().executedPlan(), len(streams)))
+        branches = _branches(query._jsq.streamingQuery().lastExecution().executedPlan())
     except Exception:  # Spark's own objects: another version may call them otherwise, and the error is told without the stream
         return None
-    for stream, branch in zip(streams, branches, strict=True):
+    for number, branch in branches:
         try:
             branch.execute().count()
         except Exception as error:
-            return stream, error
+            return streams[number], error
     return None
 
 
-def _branches(plan: Any, count: int) -> Iterator[Any]:
-    """The inputs of the union, in order of declaration."""
-    if count == 1:
-        yield plan
-        return
+def _branches(plan: Any) -> list[tuple[int, Any]]:
+    """Each stream's part of the plan, by its number. Spark leaves those out that have no rows in the batch, and then the union too."""
     waiting = [plan]
     while waiting:
         node = waiting.pop(0)
         children = node.children()
         inner = [children.apply(at) for at in range(children.size())]
-        if node.nodeName() == "Union" and len(inner) == count:
-            yield from inner
-            return
+        if node.nodeName() == "Union":
+            found = [(number, child) for child in inner if (number := _number(child)) is not None]
+            if len(found) == len(inner):
+                return found
+            break  # a union of the user's, below ours
         waiting += inner
-    raise LookupError("no union in the plan")
+    number = _number(plan)
+    return [] if number is None else [(number, plan)]
+
+
+def _number(plan: Any) -> int | None:
+    """The stream's number, which the branch adds to its rows."""
+    found = _NUMBER.search(plan.toString())
+    return None if found is None else int(found[1])

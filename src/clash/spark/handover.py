@@ -21,6 +21,7 @@ from clash.driver.committed import Committed
 from clash.driver.driver import Driver
 from clash.errors import ClashError, OptionError, SinkError
 from clash.sinks import Console, ForeachBatch, Memory, Sink
+from clash.state.failpoints import reach
 from clash.state.storage import Storage, open_storage
 
 
@@ -38,7 +39,9 @@ class Handover:
                 elif isinstance(sink, Console):
                     self._show(query, committed, sink.rows, paths)
                 elif isinstance(sink, ForeachBatch):
+                    reach("before-handover")
                     sink.function(read_files(self.spark, self.driver.result_schema(query), paths), committed.batch)
+                    reach("after-handover")
             except ClashError:
                 raise
             except Exception as error:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from threading import Event, Thread
 from typing import Any, Literal
 
@@ -30,6 +31,7 @@ from clash.sql.names import did_you_mean, listed
 from clash.state.storage import open_storage
 
 _LOG = logging.getLogger("clash")
+_LOOK = 1  # seconds between two looks at whether Spark is still there
 _RESTARTS = 3  # in a row, without a batch committed in between
 
 
@@ -95,7 +97,8 @@ class Run:
         """Ends the run. A batch in the making is dropped, and run again by the next start."""
         self._stopping = True
         if self.is_active:
-            self._query.stop()
+            with suppress(Exception):  # Spark itself may be gone
+                self._query.stop()
             self._done.wait()
 
     def _start(self) -> Any:
@@ -109,15 +112,11 @@ class Run:
     def _watch(self) -> None:
         try:
             while True:
-                error: Exception | None = None
-                try:
-                    self._query.awaitTermination()
-                except Exception as found:
-                    error = found
+                error = self._ended()
                 if self._stopping or (error is None and self._failure is None):
                     return
                 if self._failure is None and error is not None:
-                    self._lost, self._failure = is_lost(error), explained(error, None, None)
+                    self._lost, self._failure = is_lost(error), explained(error)
                 if not self._lost or self._restarts >= _RESTARTS:
                     self._exception = self._failure
                     _LOG.error("the run has failed: %s", self._exception)
@@ -128,9 +127,21 @@ class Run:
                 if self._stopping:
                     self._query.stop()
         except Exception as error:
-            self._exception = explained(error, None, None)
+            self._exception = explained(error)
         finally:
             self._done.set()
+
+    def _ended(self) -> Exception | None:
+        """Waits for the end of the Spark query, and of Spark, which does not end its queries."""
+        try:
+            while not self._query.awaitTermination(_LOOK):
+                if self._spark.sparkContext._jsc is None:
+                    return (
+                        None if self._stopping else ClashError("Spark was stopped under the run", "", "call run.stop() before spark.stop()")
+                    )
+        except Exception as error:
+            return error
+        return None
 
     # ---- batches -----------------------------------------------------------------------------------------------
 
@@ -140,14 +151,12 @@ class Run:
         except Exception as error:
             if not self._stopping:
                 self._lost = is_lost(error)
-                self._failure = explained(error, batch, None if self._lost else self._guilty(error))
-                self._failure.__cause__ = error if error is not self._failure else error.__cause__
+                self._failure = explained(error, batch, self._guilty)
+                _LOG.debug("batch %d failed", batch, exc_info=error)  # with Java's stack, which is nobody's answer
             raise
 
-    def _guilty(self, error: Exception) -> tuple[str, BaseException] | None:
-        if isinstance(error, ClashError) or not self._started.wait(10):
-            return None
-        return guilty_stream(self._query, self._streams)
+    def _guilty(self) -> tuple[str, BaseException] | None:
+        return guilty_stream(self._query, self._streams) if self._started.wait(10) else None
 
     def _committed(self, committed: Committed, began: float) -> None:
         self._handover(committed)

@@ -21,8 +21,7 @@ from clash.driver.work import Work
 from clash.errors import DataError, StateError, told
 from clash.evaluate import holds
 from clash.evaluate.types import arrow_type
-from clash.model.expressions import Call, Col, Expr
-from clash.model.relation import Attribute, Relation
+from clash.model.expressions import Col
 from clash.model.stream import Stream
 from clash.state.failpoints import reach
 from clash.workers.blocks import ARRIVAL, NUMBER_BITS, TAU, Block, stored_name
@@ -155,20 +154,7 @@ class _Ingest:
                     some = some & np.asarray(pc.is_valid(block.columns[f"{stream.name}.{key}"]))
                 wanted = wanted | some
             return wanted
-        mask = holds(program.conditions(label), column, block.rows, zone)
-        for equal in program.inner_equalities(label):
-            same = self._equal(stream, equal, block)
-            mask = same if mask is None else mask & same
-        return mask
-
-    def _equal(self, stream: Stream, attributes: tuple[Attribute, ...], block: Block) -> Bools:
-        relation = Relation(stream.name)
-        cols: list[Expr] = [Col(relation, a.column, str(stream.type_of(a.column))) for a in attributes]
-        calls = [Call("=", (cols[0], other), "boolean") for other in cols[1:]]
-        found = holds(calls, lambda col: block.columns[f"{stream.name}.{col.column}"], block.rows, self.work.timezone)
-        if found is None:
-            raise AssertionError("a class has two members at least")
-        return found
+        return holds(program.conditions(label), column, block.rows, zone)
 
 
 def scatter(work: Work, channel: Channel, block: Block, keys: pa.Array | None, worker: int | None = None) -> Iterator[Message]:

@@ -17,7 +17,6 @@ import pyarrow as pa
 from clash.blocks.index import Checks, probe, scan
 from clash.blocks.words import Words, key_words, same
 from clash.evaluate import holds
-from clash.model.expressions import Call, Col, Expr
 from clash.model.relation import Attribute, Relation
 from clash.workers.blocks import ARRIVAL, DEADLINE, LATEST, NUMBER_BITS, TAU, Block, Ints, part_tau, take
 from clash.workers.program import Program, Step
@@ -119,17 +118,11 @@ def _joined(program: Program, step: Step, block: Block, words: Words | None, fou
         for key in step.keys:
             if matches.rows:
                 matches.keep(same(matches.column(key.bound), matches.column(key.stored), key.type, program.timezone))
-    equalities = [call for equal in step.rule.equal for call in _equal(program, equal)]
-    for conditions in ([*step.rule.filters, *equalities], step.rule.residuals):
+    for conditions in (step.checks, step.rule.residuals):
         if matches.rows and conditions:
             matches.keep(holds(conditions, lambda col: matches.column(Attribute(col.relation, col.column)), matches.rows, program.timezone))
     if matches.rows:
         yield _gather(program, step, matches)
-
-
-def _equal(program: Program, attributes: Sequence[Attribute]) -> list[Expr]:
-    cols: list[Expr] = [Col(a.relation, a.column, program.type_of(a)) for a in attributes]
-    return [Call("=", (cols[0], other), "boolean") for other in cols[1:]]
 
 
 def _gather(program: Program, step: Step, matches: _Matches) -> Block:
@@ -137,7 +130,7 @@ def _gather(program: Program, step: Step, matches: _Matches) -> Block:
     if program.timed:
         columns |= _times(step, matches)
     for name in step.left:
-        columns[name] = matches.gathered.get(name) or matches.of_left(name)
+        columns[name] = matches.gathered[name] if name in matches.gathered else matches.of_left(name)
     for attribute in step.right:
         columns[str(attribute)] = matches.column(attribute)
     return Block(matches.rows, columns)

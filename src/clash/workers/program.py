@@ -13,7 +13,7 @@ from functools import cached_property, lru_cache
 import pyarrow as pa
 
 from clash.evaluate.types import arrow_type
-from clash.model.expressions import Expr, columns
+from clash.model.expressions import Call, Col, Expr, columns
 from clash.model.layout import Layout
 from clash.model.query import Query
 from clash.model.relation import Attribute, Relation
@@ -63,7 +63,8 @@ class Copy:
 
 @dataclass(frozen=True)
 class Step:
-    """A probe rule with everything looked up. `left` and `right` are the attributes that its results carry on."""
+    """A probe rule with everything looked up. `checks`: what must be true of the stored tuple alone. `left` and `right` are the
+    attributes that its results carry on."""
 
     rule: ProbeRule
     copy: Copy
@@ -71,6 +72,7 @@ class Step:
     path: str | None
     number: int
     window: int
+    checks: tuple[Expr, ...]
     left: tuple[str, ...]
     right: tuple[Attribute, ...]
     taus: tuple[Relation, ...]
@@ -124,7 +126,6 @@ class Program:
             names |= {name.removeprefix(f"{stream}.") for name in channel.schema.names if name.startswith(f"{stream}.")}
             for label in channel.edges:
                 names |= {column.column for condition in self.conditions(label) for column in columns(condition)}
-                names |= {a.column for equal in self.inner_equalities(label) for a in equal}
                 names |= {key for choice in self.keeps(label) for key in choice.keys}
         return tuple(name for name, _ in declared.columns if name in names)
 
@@ -149,12 +150,12 @@ class Program:
             names: dict[str, pa.DataType] = {}
             masks: dict[str, str] = {}
             for label, edge in members:
-                wanted = edge.columns if edge is not None else self.outputs_of(self._origin(label).emits)
+                wanted = edge.columns if edge is not None else self.outputs_of(self.origin_of(label).emits)
                 key = None if edge is None else edge.address.attribute
                 for attribute in (*wanted, *((key,) if key is not None else ())):
                     if not self.is_time(attribute):
                         names[stored_name(attribute)] = arrow_type(self.type_of(attribute))
-                if self.conditions(label) or self.inner_equalities(label) or self.keeps(label):
+                if self.conditions(label) or self.keeps(label):
                     masks[label] = f"#for {label}"
             fields = [(ARRIVAL, _SPECIAL), (TAU, _SPECIAL), *sorted(names.items())]
             whole = len(masks) == len(members) == 1  # the only edge: its rows are all that is sent
@@ -172,13 +173,19 @@ class Program:
                 groups[other] += groups.pop(key)
 
     def conditions(self, label: str) -> tuple[Expr, ...]:
-        """Filters that a tuple must pass to leave on the edge (or to be an answer by itself)."""
-        origin = self._origin_of(label)
-        return () if origin is None else tuple(sorted(origin.start.filters, key=str))
+        """What must be true of a tuple that leaves on the edge (or that is an answer by itself)."""
+        origin = self._origins.get(label)
+        return () if origin is None else (*sorted(origin.start.filters, key=str), *self._equalities(origin.start.classes))
 
-    def inner_equalities(self, label: str) -> tuple[tuple[Attribute, ...], ...]:
-        origin = self._origin_of(label)
-        return () if origin is None else tuple(sorted(tuple(sorted(equal)) for equal in origin.start.classes))
+    def _equalities(self, classes: Iterable[Iterable[Attribute]]) -> tuple[Expr, ...]:
+        """Classes inside one tuple, as expressions."""
+        found: list[Expr] = []
+        for first, *others in sorted(sorted(equal) for equal in classes):
+            found += [Call("=", (self._col(first), self._col(other)), "boolean") for other in others]
+        return tuple(found)
+
+    def _col(self, attribute: Attribute) -> Col:
+        return Col(attribute.relation, attribute.column, self.type_of(attribute))
 
     def keeps(self, label: str) -> tuple[RowFilter, ...]:
         """The row filters of the store that a raw tuple is on its way to; empty if it keeps all."""
@@ -188,16 +195,10 @@ class Program:
         keeps = self.topology.store[edge.store].keeps
         return () if any(not keep.filters and not keep.keys for keep in keeps) else keeps
 
-    def _origin(self, label: str) -> Origin:
-        return next(origin for origin in self.topology.origins if origin.label == label)
-
     @cached_property
     def _origins(self) -> Mapping[str, Origin]:
         found = {origin.label: origin for origin in self.topology.origins}
         return found | {label: origin for origin in self.topology.origins for label in origin.out}
-
-    def _origin_of(self, label: str) -> Origin | None:
-        return self._origins.get(label)
 
     def origin_of(self, label: str) -> Origin:
         return self._origins[label]
@@ -289,6 +290,7 @@ class Program:
             _path_name(path) if path else None,
             relation.number if base else 0,
             FOREVER if window is None else window,
+            (*rule.filters, *self._equalities(rule.equal)),
             tuple(sorted(str(a) for a in carried if a.relation not in rule.adds.relations)),
             tuple(sorted(a for a in carried if a.relation in rule.adds.relations)),
             self._taus(rule),
