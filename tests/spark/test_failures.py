@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from clash.errors import ClashError, DataError, SourceError, StateError
-from clash.spark.failures import RetriedError, arrived, explained, is_lost, travelling
+from clash.spark.failures import RetriedError, _branches, arrived, explained, is_lost, travelling
 
 
 class Java:
@@ -78,3 +78,34 @@ def test_the_rest() -> None:
     assert explained(Py4J(python)).detail == "outside a batch: ValueError: no such thing"
     known = StateError("a")
     assert explained(known, 3) is known
+
+
+class Plan:
+    """A node of a physical plan, and its children as Scala's list."""
+
+    def __init__(self, name: str, text: str, *inner: Plan) -> None:
+        self.name, self.text, self.inner = name, text, inner
+
+    def nodeName(self) -> str:  # noqa: N802
+        return self.name
+
+    def toString(self) -> str:  # noqa: N802
+        return "\n".join([self.text, *(child.toString() for child in self.inner)])
+
+    def children(self) -> Plan:
+        return self
+
+    def size(self) -> int:
+        return len(self.inner)
+
+    def apply(self, at: int) -> Plan:
+        return self.inner[at]
+
+
+def test_the_branches_that_spark_left_in_the_plan() -> None:
+    theirs = Plan("Union", "Union", Plan("Scan", "a"), Plan("Scan", "b"))
+    first, third = (Plan("Project", f"*(1) Project [{number} AS stream#{number}1, a#2L AS c0_0#3L]", theirs) for number in (0, 2))
+    ours = Plan("Coalesce", "Coalesce 2", Plan("Union", "Union", first, third))
+    assert _branches(ours) == [(0, first), (2, third)]
+    assert _branches(third) == [(2, third)]
+    assert _branches(theirs) == []

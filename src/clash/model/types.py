@@ -29,7 +29,9 @@ _JOINABLE = ({"integer", "floating", "decimal"}, {"date", "timestamp", "timestam
 
 
 def normalise(name: str) -> str:
-    """The one spelling used everywhere: Spark's `simpleString`."""
+    """The one spelling used everywhere: Spark's `simpleString`. Nested types keep theirs: the names of fields are part of it."""
+    if "<" in name:
+        return name.strip()
     name = name.strip().lower()
     if name == "decimal":
         return "decimal(10,0)"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -95,9 +94,6 @@ class Engine:
         if twice is not None:
             raise OptionError("two columns of one name", f"{twice} in stream {name}", 'rename one with df.withColumnRenamed("old", "new")')
         stream = Stream.of(name, dict(columns), time=time, window=window, lateness=lateness, idle=idle, keep=keep)
-        # normal spellings for types that queries compute with; the names inside of nested ones stay as they are
-        normal = zip(columns, stream.columns, strict=True)
-        stream = replace(stream, columns=tuple((column, raw if "<" in raw else kind) for (column, raw), (_, kind) in normal))
         if name in self._streams:
             raise OptionError("there is a stream of that name already", repr(name), "give the new one another name")
         if idle is not None and lateness is None:
