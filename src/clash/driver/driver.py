@@ -6,6 +6,7 @@ comes after it (moving result files to their place, cleaning up) can be done aga
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import Iterable, Sequence
 from typing import Any, Literal, get_args
@@ -30,7 +31,7 @@ from clash.workers.messages import to_json as parsed
 from clash.workers.program import Program, load_program
 from clash.workers.results import LATE, STAGING, published, staged
 
-_JOB, _PLAN, _EXPLAINED = "job.json", "plans/000000.json", "plans/000000.explained.json"
+_JOB = "job.json"
 Format = Literal["text", "json", "dot"]
 FORMATS: tuple[Format, ...] = get_args(Format)
 
@@ -41,22 +42,23 @@ class Driver:
     def __init__(self, uri: str, job: Job, timezone: str = "UTC", plan: Plan | None = None, tuning: Tuning | None = None) -> None:
         self.storage, self.job, self.timezone, self.tuning = open_storage(uri), job, timezone, tuning or Tuning()
         self.uri = self.storage.uri
-        if self.storage.exists(_JOB):
-            recorded = read_json(self.storage, _JOB)
-            check_same(recorded, {**job.to_json(), "timezone": timezone}, uri)
-        else:
+        if not self.storage.exists(_JOB):
             self._create(plan)
+        recorded = read_json(self.storage, _JOB)
+        check_same(recorded, self._told(), uri)
+        self.plan: str = recorded["plan"]
         self.manifest = read_last_manifest(self.storage)
         for record in self.manifest.containers:
             read_container(self.storage, record.path, verify=True)
-        self.program: Program = load_program(self.uri, _PLAN, timezone)
+        self.program: Program = load_program(self.uri, self.plan, timezone)
         self.topology: Topology = self.program.topology
         self.expiry = Expiry(self.topology)
         self.sinks = {q.name: q.sink.place(self.uri, q.name) for q in job.queries}
         self.sweep()
 
     def _create(self, plan: Plan | None) -> None:
-        """A new checkpoint: the plan first, because a job without a plan could not go on."""
+        """A new checkpoint: the plan first, because a job without a plan could not go on. It is called after its content: a process may
+        keep what it has read of it, whatever becomes of the folder."""
         job = self.job
         if plan is None:
             plan = optimize(
@@ -71,9 +73,15 @@ class Driver:
                 mirs=job.mirs,
                 time_limit=0,  # the heuristic: a start never waits for the solver
             )
-        write_json(self.storage, _EXPLAINED, {format: plan.explain(format) for format in FORMATS})
-        self.storage.write(_PLAN, [to_json(plan.topology).encode()], durable=True)
-        write_json(self.storage, _JOB, {**job.to_json(), "timezone": self.timezone})
+        text = to_json(plan.topology).encode()
+        path = f"plans/{hashlib.sha256(text).hexdigest()[:16]}.json"
+        self.storage.write(path, [text], durable=True)
+        write_json(self.storage, _explained(path), {format: plan.explain(format) for format in FORMATS})
+        write_json(self.storage, _JOB, {**self._told(), "plan": path})
+
+    def _told(self) -> dict[str, Any]:
+        told = self.job.to_json()
+        return {**told, "options": {**told["options"], "timezone": self.timezone}}
 
     @property
     def last(self) -> int:
@@ -87,7 +95,7 @@ class Driver:
         """The plan that runs, as it was explained when it was made."""
         if format not in FORMATS:
             raise OptionError("unknown format", repr(format), f"write {', '.join(FORMATS)}")
-        return str(read_json(self.storage, _EXPLAINED)[format])
+        return str(read_json(self.storage, _explained(self.plan))[format])
 
     # ---- a batch -----------------------------------------------------------------------------------------------
 
@@ -107,7 +115,7 @@ class Driver:
             clocks = advance(self.topology.streams, self.manifest.clocks, now)
             reach("before-record")
             told = {name: [clock.high, clock.mark, clock.seen] for name, clock in clocks.items()}
-            write_json(self.storage, path, {"now": now, "plan": _PLAN, "generation": 0, "clocks": told})
+            write_json(self.storage, path, {"now": now, "plan": self.plan, "generation": 0, "clocks": told})
         recorded = read_json(self.storage, path)
         reach("after-record")
         watermarks = {name: mark for name, (_, mark, _) in recorded["clocks"].items()}
@@ -239,6 +247,10 @@ class Driver:
 
     def _is_handed(self, destination: str) -> bool:
         return any(q.name == destination and q.sink.handed_over for q in self.job.queries)
+
+
+def _explained(plan: str) -> str:
+    return f"{plan.removesuffix('.json')}.explained.json"
 
 
 def _after(containers: Iterable[ContainerRecord], rounds: Iterable[dict[str, Any]]) -> list[ContainerRecord]:

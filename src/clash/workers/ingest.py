@@ -25,8 +25,8 @@ from clash.model.expressions import Col
 from clash.model.stream import Stream
 from clash.state.failpoints import reach
 from clash.workers.blocks import ARRIVAL, NUMBER_BITS, TAU, Block, stored_name
+from clash.workers.channels import Channel
 from clash.workers.messages import REPORT, Message, of_json, pack
-from clash.workers.program import Channel
 from clash.workers.results import Results
 
 Bools = npt.NDArray[np.bool_]

@@ -1,8 +1,4 @@
-"""A topology, compiled once per process: what every task looks up while it works.
-
-Edges that leave with the same tuples for the same workers in the same round are one *channel* and share one block, with the union of
-their columns; where they want different rows of it, a boolean column per edge says which.
-"""
+"""A topology, compiled once per process: what every task looks up while it works."""
 
 from __future__ import annotations
 
@@ -22,8 +18,9 @@ from clash.model.types import exact, family
 from clash.sql.coercion import common
 from clash.state.storage import open_storage
 from clash.topology import Topology, from_json
-from clash.topology.data import Address, Edge, Origin, ProbeRule, RowFilter, Store, StoreRule
-from clash.workers.blocks import ARRIVAL, DEADLINE, FOREVER, LATEST, TAU, part_tau, stored_name
+from clash.topology.data import Origin, ProbeRule, RowFilter, Store, StoreRule
+from clash.workers.blocks import ARRIVAL, DEADLINE, FOREVER, LATEST, TAU, part_tau
+from clash.workers.channels import Channel, of_rule, of_stream
 
 _SPECIAL = pa.int64()
 
@@ -35,19 +32,6 @@ class Key:
     bound: Attribute
     stored: Attribute
     type: str
-
-
-@dataclass(frozen=True)
-class Channel:
-    """`edges` are the labels served; `masks` the column that says which rows an edge wants, where it does not want all."""
-
-    name: str
-    edges: tuple[str, ...]
-    address: Address
-    stays: bool
-    round: int
-    schema: pa.Schema
-    masks: Mapping[str, str]
 
 
 @dataclass(frozen=True)
@@ -131,46 +115,7 @@ class Program:
 
     @cached_property
     def stream_channels(self) -> Mapping[str, tuple[Channel, ...]]:
-        return {name: tuple(self._of_stream(name)) for name in self.streams}
-
-    def _of_stream(self, stream: str) -> Iterable[Channel]:
-        edges: list[tuple[str, Edge | None, str | None]] = [
-            (e.label, e, self.topology.store[e.store].owner) for e in self.topology.ingest[stream]
-        ]
-        for origin in self.topology.roots(stream):
-            edges += [(label, self.topology.edge[label], origin.owner) for label in origin.out]
-            if origin.emits:
-                edges.append((origin.label, None, origin.owner))
-        groups: dict[tuple[object, ...], list[tuple[str, Edge | None]]] = {}
-        for label, edge, owner in edges:
-            address = Address("any") if edge is None else edge.address
-            groups.setdefault((owner, *_place(address, raw=True), 1 if edge is None else edge.position.round), []).append((label, edge))
-        self._join_anywhere(groups)
-        for at, members in enumerate(groups.values()):
-            names: dict[str, pa.DataType] = {}
-            masks: dict[str, str] = {}
-            for label, edge in members:
-                wanted = edge.columns if edge is not None else self.outputs_of(self.origin_of(label).emits)
-                key = None if edge is None else edge.address.attribute
-                for attribute in (*wanted, *((key,) if key is not None else ())):
-                    if not self.is_time(attribute):
-                        names[stored_name(attribute)] = arrow_type(self.type_of(attribute))
-                if self.conditions(label) or self.keeps(label):
-                    masks[label] = f"#for {label}"
-            fields = [(ARRIVAL, _SPECIAL), (TAU, _SPECIAL), *sorted(names.items())]
-            whole = len(masks) == len(members) == 1  # the only edge: its rows are all that is sent
-            fields += [(mask, pa.bool_()) for mask in masks.values()] if not whole else []
-            edges_, first = tuple(label for label, _ in members), members[0][1]
-            address = Address("any") if first is None else first.address
-            where = 1 if first is None else first.position.round
-            yield Channel(f"{stream}:{at}", edges_, address, False, where, pa.schema(fields), {} if whole else masks)
-
-    def _join_anywhere(self, groups: dict[tuple[object, ...], list[tuple[str, Edge | None]]]) -> None:
-        """Tuples that may go anywhere go along with a block that leaves anyway, in one copy, in the same round."""
-        for key in [key for key in groups if key[1] == "any"]:
-            other = next((k for k in groups if k != key and k[0] == key[0] and k[1] in ("key", "one") and k[-1] == key[-1]), None)
-            if other is not None:
-                groups[other] += groups.pop(key)
+        return {name: tuple(of_stream(self, name)) for name in self.streams}
 
     def conditions(self, label: str) -> tuple[Expr, ...]:
         """What must be true of a tuple that leaves on the edge (or that is an answer by itself)."""
@@ -293,24 +238,12 @@ class Program:
             (*rule.filters, *self._equalities(rule.equal)),
             tuple(sorted(str(a) for a in carried if a.relation not in rule.adds.relations)),
             tuple(sorted(a for a in carried if a.relation in rule.adds.relations)),
-            self._taus(rule),
+            self.taus(rule),
             local,
-            tuple(self._of_rule(rule, [e for e in outgoing if e.label not in local])),
+            tuple(of_rule(self, rule, [e for e in outgoing if e.label not in local])),
         )
 
-    def _of_rule(self, rule: ProbeRule, edges: list[Edge]) -> Iterable[Channel]:
-        groups: dict[tuple[object, ...], list[Edge]] = {}
-        for edge in edges:
-            groups.setdefault((edge.stays, *_place(edge.address, raw=False), edge.position.round), []).append(edge)
-        specials = [ARRIVAL, *((LATEST, DEADLINE, *map(part_tau, self._taus(rule))) if self.timed else ())]
-        for members in groups.values():
-            names = sorted({a for edge in members for a in edge.columns})
-            schema = pa.schema([pa.field(name, _SPECIAL) for name in specials] + [self.field(a) for a in names])
-            first = members[0]
-            labels = tuple(edge.label for edge in members)
-            yield Channel(first.label, labels, first.address, first.stays, first.position.round, schema, {})
-
-    def _taus(self, rule: ProbeRule) -> tuple[Relation, ...]:
+    def taus(self, rule: ProbeRule) -> tuple[Relation, ...]:
         """Whose event time results carry along: that of parts of intermediate results that are yet to be stored."""
         if not self.timed:
             return ()
@@ -321,7 +254,7 @@ class Program:
         for label in rule.out:
             child = self.topology.rule[self.topology.edge[label].store, label]
             if isinstance(child, ProbeRule):
-                found |= set(self._taus(child))
+                found |= set(self.taus(child))
         return tuple(sorted(found & rule.bound.relations))
 
     @cached_property
@@ -331,19 +264,11 @@ class Program:
         return found | {channel.name: channel for step in self.steps.values() for channel in step.channels}
 
 
-def _place(address: Address, raw: bool) -> tuple[object, ...]:
-    """Addresses that lead every tuple to the same workers. NULL keys match nothing wherever they go, so `key` and `home` are one.
-    A raw tuple has no role yet: the same column of any relation of its stream is the same key."""
-    if address.attribute is not None:
-        return "key", stored_name(address.attribute) if raw else str(address.attribute)
-    return (address.kind,)
-
-
 def _path_name(path: tuple[tuple[Attribute, str], ...]) -> str:
     return ", ".join(f"{attribute} {kind}" for attribute, kind in path)
 
 
 @lru_cache(maxsize=16)
 def load_program(uri: str, plan: str, timezone: str) -> Program:
-    """The program of a plan file; plan files never change."""
+    """The program of a plan file, which is called after its content."""
     return Program(from_json(bytes(open_storage(uri).read(plan)).decode()), timezone)

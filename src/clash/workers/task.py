@@ -22,10 +22,10 @@ from clash.model.expressions import Col
 from clash.model.relation import Attribute
 from clash.state.failpoints import reach
 from clash.workers.blocks import ARRIVAL, DEADLINE, FOREVER, LATEST, TAU, Block, as_time, part_tau, stored_name
+from clash.workers.channels import Channel
 from clash.workers.ingest import ingest, scatter
 from clash.workers.messages import REPORT, WROTE, Message, of_json, to_json, unpack
 from clash.workers.probe import probe_step
-from clash.workers.program import Channel
 from clash.workers.results import Results
 from clash.workers.stores import Stores
 from clash.workers.waiting import Waiting
