@@ -39,3 +39,12 @@ def test_what_a_worker_wrote_in_earlier_rounds_is_told_in_any_order() -> None:
     for planned in found:
         for seed in range(4):
             assert differences(replace(planned, setting=replace(planned.setting, seed=seed))) == []
+
+
+def test_rows_of_which_nothing_is_read_count() -> None:
+    """The stream had no column that anybody wanted, so its rows were lost on the way."""
+    streams = (Stream.of("R", {"a": "int"}), Stream.of("S", {"n": "array<int>", "b": "int"}))
+    asks = (Ask("q", "SELECT R.a\nFROM R CROSS JOIN S"), Ask("one", "SELECT 1 AS one\nFROM S"))
+    batches = (Batch(0, {"R": ((1,), (2,)), "S": (([], 1), (None, None))}), Batch(1, {"S": (([3], 1),)}))
+    for workers in (1, 3):
+        assert differences(Case(streams, asks, batches, Setting(workers=workers))) == []

@@ -104,7 +104,7 @@ def test_full_cost_many_layouts_of_larger_sets(job: Job) -> None:
 def test_queries_that_want_a_mir_under_different_layouts() -> None:
     """Alone, q0 keeps R ⋈ S by S.a and q1 keeps it by R.b; together it is kept under one of them."""
     texts = {"q0": "P(a,c,d), S(a,b,g), R(b,d,g)", "q1": "Q(b,c,f), S(a,b,g), R(b,d,g)"}
-    statistics = clash.Statistics(rates={"P": 100, "Q": 300}, default_selectivity=0.0005)
+    statistics = clash.Statistics(rates={"P": 1000, "Q": 300}, default_selectivity=0.00005)
     for layouts in ("one", "many"):
         job = Job(texts, statistics, {"cost": "full", "layouts": layouts, "workers": 8, "mirs": True, "time_limit": 60.0}, False)
         kept = {str(store) for store in job.plan(strategy="independent").stores if store.key.join is not None}

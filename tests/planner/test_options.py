@@ -9,6 +9,8 @@ import pytest
 
 import clash
 from clash.errors import OptionError
+from clash.model.stream import Stream
+from clash.topology import validate
 
 QUERIES = {"q1": "R(a), S(a,b), T(b)"}
 R = clash.Stream.of("R", {"a": "bigint"})
@@ -120,3 +122,26 @@ def test_what_if_under_a_name_that_is_taken() -> None:
     with pytest.raises(OptionError) as error:
         clash.optimize(QUERIES).what_if("R(a), S(a)", "q1")
     assert error.value.detail == "'q1'"
+
+
+@pytest.mark.parametrize("strategy", ["independent", "shared", "global"])
+def test_a_crossed_relation_may_be_kept_by_arrival_in_one_query_alone(strategy: str) -> None:
+    """Alone, q0 keeps S by arrival, a layout that the queries together do not have."""
+    streams = [Stream.of("R", {"a": "int", "b": "int"}, window="5 seconds"), Stream.of("S", {"a": "int"}, window="5 seconds")]
+    texts = {
+        "q0": "SELECT x1.a FROM S x0 CROSS JOIN S x1 JOIN S x2 ON x2.a = x0.a",
+        "q1": "SELECT x0.a FROM S x0 CROSS JOIN R x1 JOIN R x2 ON x2.a = x1.a AND x2.b = x1.b",
+    }
+    for rates in ({"R": 1000.0, "S": 10.0}, {"R": 10.0, "S": 1000.0}, {"R": 10.0, "S": 10.0}):
+        statistics = clash.Statistics(rates=rates, default_selectivity=1e-5)
+        plan = clash.optimize(
+            texts,
+            statistics,
+            streams=streams,
+            workers=5,
+            strategy=strategy,
+            cost="full",
+            layouts="many",
+            time_limit=0.0,  # type: ignore[arg-type]
+        )
+        validate(plan)

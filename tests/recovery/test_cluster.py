@@ -1,4 +1,4 @@
-"""Executors in JVMs of their own: one is killed in the middle, and the run goes on by itself."""
+"""Executors in JVMs of their own: one is killed in the middle of a batch, and the run goes on by itself."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ import pyspark
 
 from . import shapes
 from .oracle import Expected
-from .process import Reader, running
+from .process import Process, Reader, running
 
 BATCHES = 8
+EXECUTOR = b"CoarseGrainedExecutorBackend"
 
 
 def processes(session: int, word: bytes) -> Iterator[int]:
@@ -28,6 +29,15 @@ def processes(session: int, word: bytes) -> Iterator[int]:
                 continue
             if int(status.rpartition(")")[2].split()[3]) == session and word in command:
                 yield int(folder.name)
+
+
+def kill_in_batch(process: Process, reader: Reader, batch: int) -> int:
+    """As soon as round 1 of the batch has written something: later rounds need what the executor has for them."""
+    while not any((reader.checkpoint / "state").glob(f"*/b{batch:09d}-*")) and process.process.poll() is None:
+        time.sleep(0.01)
+    executor = min(processes(process.process.pid, EXECUTOR))
+    os.kill(executor, signal.SIGKILL)
+    return executor
 
 
 def test_an_executor_is_killed(tmp_path: Path) -> None:
@@ -43,14 +53,11 @@ def test_an_executor_is_killed(tmp_path: Path) -> None:
     with running(tmp_path, "local-cluster[2,1,1024]", **environment) as process:
         process.ask()
         with reader.watching():
-            while reader.last() < 2 and process.process.poll() is None:
-                time.sleep(0.02)
-            executors = list(processes(process.process.pid, b"CoarseGrainedExecutorBackend"))
-            assert len(executors) == 2, process.log()
-            os.kill(executors[0], signal.SIGKILL)
+            executor = kill_in_batch(process, reader, 3)
             answer = process.answer()
         assert answer is not None, process.log()
         assert answer["error"] is None
-        assert executors[0] not in processes(process.process.pid, b"CoarseGrainedExecutorBackend")
+        assert executor not in processes(process.process.pid, EXECUTOR)
+        assert "Spark lost a process; the batch is run again" in process.log()
     reader.check_all(BATCHES - 1)
     reader.check_handed(BATCHES - 1)

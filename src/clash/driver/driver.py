@@ -20,6 +20,7 @@ from clash.driver.manifest import Manifest, read_last_manifest, stale_manifests,
 from clash.driver.watermarks import Clock, advance, observe
 from clash.driver.work import ContainerRecord, Tuning, Work
 from clash.errors import CheckpointError, OptionError
+from clash.explain import explain_text
 from clash.planner.optimize import optimize
 from clash.planner.plan import Plan
 from clash.state.container import read_container
@@ -76,7 +77,8 @@ class Driver:
         text = to_json(plan.topology).encode()
         path = f"plans/{hashlib.sha256(text).hexdigest()[:16]}.json"
         self.storage.write(path, [text], durable=True)
-        write_json(self.storage, _explained(path), {format: plan.explain(format) for format in FORMATS})
+        told = {"text": explain_text(plan, compare=False), "json": plan.explain("json"), "dot": plan.explain("dot")}
+        write_json(self.storage, _explained(path), told)
         write_json(self.storage, _JOB, {**self._told(), "plan": path})
 
     def _told(self) -> dict[str, Any]:

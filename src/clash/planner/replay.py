@@ -125,8 +125,9 @@ def _allowed(graph: Graph, arc: Arc, layout: Layout | None, wanted: Wanted) -> b
     if arc.store < 0 or not arc.layouts:
         return True
     store = graph.stores[arc.store]
-    if layout is not None and not store.alone:
+    if layout in store.layouts and not store.alone:
         return any(store.layouts[i] == layout for i in arc.layouts)
+    # of a layout that only the query alone had (by arrival, where nothing joins the store) what others want
     return any(i in arc.layouts for i in wanted.get(arc.store, ()))
 
 

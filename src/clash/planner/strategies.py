@@ -97,7 +97,7 @@ def merge(space: Space, parts: list[tuple[Space, Found]], deadline: float = math
     alone_stores = {store: layouts for store, layouts in wanted.items() if graph.stores[store].alone}
 
     def attempt(settled: dict[int, tuple[int, ...]]) -> Solution:
-        walked = replay(graph, [replace(plan, layouts={**plan.layouts, **settled}) for plan in plans])
+        walked = replay(graph, [replace(plan, layouts={**wanted, **plan.layouts, **settled}) for plan in plans])
         return finish(graph, goals, walked, {} if graph.model.free_copies else {**wanted, **settled})
 
     choices = {store: layouts for store, layouts in alone_stores.items() if len(layouts) > 1}

@@ -111,7 +111,8 @@ class Program:
             for label in channel.edges:
                 names |= {column.column for condition in self.conditions(label) for column in columns(condition)}
                 names |= {key for choice in self.keeps(label) for key in choice.keys}
-        return tuple(name for name, _ in declared.columns if name in names)
+        # rows of which nothing is read are rows all the same: a CROSS JOIN counts them, and a block without columns has none
+        return tuple(name for name, _ in declared.columns if name in names) or (declared.columns[0][0],)
 
     @cached_property
     def stream_channels(self) -> Mapping[str, tuple[Channel, ...]]:
