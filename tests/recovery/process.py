@@ -72,6 +72,9 @@ class Process:
         """The whole session: the JVM and its Python workers too."""
         for pipe in (self.process.stdin, self.process.stdout):
             self._pipe(pipe).close()
+        self.kill()
+
+    def kill(self) -> None:
         with suppress(ProcessLookupError):
             os.killpg(self.process.pid, signal.SIGKILL)
         self.process.wait()

@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from clash.driver.driver import Driver
 from clash.driver.job import Asked, Job, SinkRecord
-from clash.errors import ClashError, OptionError
+from clash.errors import CheckpointError, ClashError, OptionError
 from clash.model.durations import parse_duration
 from clash.model.statistics import Statistics
 from clash.model.stream import Keep, Stream
@@ -25,6 +25,7 @@ from clash.spark.pack import arrange, pack
 from clash.spark.run import Run
 from clash.spark.ship import ship
 from clash.sql import parse_query
+from clash.state.storage import open_storage
 
 _LOG = logging.getLogger("clash")
 _WATERMARK = "spark.watermarkDelayMs"
@@ -137,6 +138,7 @@ class Engine:
             self._mirs, self._statistics,
         )  # fmt: skip
         driver = Driver(f"{self._checkpoint}/clash", job, str(self._spark.conf.get("spark.sql.session.timeZone")))
+        self._refuse_half(driver.last)
         read = frozenset(stream.name for stream in driver.topology.streams)
         kinds = {name: {f.name: f.dataType.simpleString() for f in df.schema.fields} for name, df in self._frames.items()}
         places = arrange(
@@ -164,6 +166,16 @@ class Engine:
     def _refuse_running(self, what: str) -> None:
         if self._run is not None and self._run.is_active:
             raise OptionError("the engine runs already", f"{what} cannot be added", "call run.stop() first")
+
+    def _refuse_half(self, last: int) -> None:
+        """Without its own part Spark would begin with batch 0 again, over whatever the sources have now."""
+        folder = f"{self._checkpoint}/spark"
+        if last >= 0 and not open_storage(folder).exists("metadata"):
+            raise CheckpointError(
+                "spark's checkpoint and ours do not fit together",
+                f"{folder} is empty, our last batch is {last}",
+                "restore both from one copy, or start with an empty checkpoint folder",
+            )
 
     def _say(self, stream: Stream, df: Any) -> None:
         """What a user may not expect, once per stream."""
