@@ -1,7 +1,7 @@
 """The job under test, in a process of its own that can be killed. One JSON line in is one start of the engine, one line out its end.
 
 In: checkpoint, out (folders), fail (CLASH_FAILPOINT) and flag (CLASH_FAILPOINT_FLAG), until (stop once that batch is committed, and
-after a pause in seconds; without it the engine runs until all files are read). Out: the last batch, and the error in its parts if there was one.
+after a pause in seconds; without it the engine runs until all files are read). Out: the last batch, and the error in its parts.
 """
 
 from __future__ import annotations

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
+from collections.abc import Mapping, Sequence
 from datetime import datetime
-from functools import cache
+from pathlib import Path
 from typing import Any
 
 import duckdb
@@ -16,15 +18,16 @@ Rows = Counter[tuple[Any, ...]]
 
 
 class Expected:
-    """Of `batches` files per stream; `results(query, b)` and `late(stream, b)` are those of batches 0 to b."""
+    """`batches`: per stream, the batch of each file. `results(query, b)` and `late(stream, b)` are those of batches up to b."""
 
-    def __init__(self, batches: int) -> None:
+    def __init__(self, batches: Mapping[str, Sequence[int]]) -> None:
+        self.batches = batches
         self._late: dict[str, list[tuple[int, tuple[Any, ...]]]] = {}
         self._results: dict[str, list[tuple[int, tuple[Any, ...]]]] = {}
         with duckdb.connect() as connection:
             connection.execute("SET timezone = 'UTC'")
             for stream in shapes.COLUMNS:
-                rows = pa.concat_tables([_numbered(stream, batch) for batch in range(batches)])
+                rows = pa.concat_tables([_numbered(stream, file, batch) for file, batch in enumerate(batches[stream])])
                 connection.register(f"{stream}_all", rows)
                 admitted = _ADMITTED if stream in shapes.TIMED else "true"
                 connection.execute(f"CREATE TABLE {stream}_marked AS SELECT *, {_mark(stream)} AS __mark FROM {stream}_all")
@@ -34,7 +37,6 @@ class Expected:
             for query in shapes.QUERIES:
                 self._results[query] = [(row[-1], plain(row[:-1])) for row in connection.sql(_text(query)).fetchall()]
 
-    @cache  # noqa: B019 — a handful of them
     def results(self, query: str, last: int) -> Rows:
         return Counter(row for batch, row in self._results[query] if batch <= last)
 
@@ -45,6 +47,19 @@ class Expected:
         return Counter(row for batch, row in self._late[stream] if batch <= last)
 
 
+def read_by(checkpoint: Path, files: int) -> dict[str, list[int]]:
+    """Per stream, the batch of each file, by Spark's own record. Mostly file b is batch b; but a run that is stopped while Spark looks
+    for files has them on record already, and the next batch reads one file more. Files that nobody has read yet come after all others.
+    """
+    offsets = {int(file.name): file.read_text().splitlines() for file in (checkpoint / "spark" / "offsets").glob("[0-9]*")}
+    found: dict[str, list[int]] = {}
+    for at, stream in enumerate(shapes.COLUMNS):
+        ends = [(json.loads(lines[2 + at])["logOffset"], batch) for batch, lines in sorted(offsets.items()) if lines[2 + at] != "-"]
+        found[stream] = [min((batch for end, batch in ends if end >= file), default=UNREAD + file) for file in range(files)]
+    return found
+
+
+UNREAD = 1_000_000
 _ADMITTED = "ts IS NOT NULL AND (__mark IS NULL OR epoch_us(ts) >= __mark)"
 
 
@@ -55,8 +70,8 @@ def _mark(stream: str) -> str:
     return f"max(epoch_us(ts)) OVER (ORDER BY __batch RANGE BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) - {shapes.LATENESS}"
 
 
-def _numbered(stream: str, batch: int) -> pa.Table:
-    return shapes.table(stream, batch).append_column("__batch", pa.array([batch] * shapes.ROWS, pa.int64()))
+def _numbered(stream: str, file: int, batch: int) -> pa.Table:
+    return shapes.table(stream, file).append_column("__batch", pa.array([batch] * shapes.ROWS, pa.int64()))
 
 
 def _text(query: str) -> str:

@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from threading import Event, Thread
@@ -17,7 +17,7 @@ from typing import IO, Any
 import pyarrow.parquet as pq
 
 from . import shapes
-from .oracle import Expected, Rows, counted
+from .oracle import Expected, Rows, counted, read_by
 
 JOB = Path(__file__).with_name("job.py")
 
@@ -92,34 +92,44 @@ def running(root: Path, master: str = "local[2]", **environment: str) -> Iterato
 class Reader:
     """Reads what others may read. Files never change, so each is read once."""
 
-    def __init__(self, root: Path, expected: Expected, checkpoint: str = "ck", out: str = "out") -> None:
-        self.expected, self.checkpoint, self.out = expected, root / checkpoint / "clash", root / out
+    def __init__(self, root: Path, files: int, checkpoint: str = "ck", out: str = "out") -> None:
+        self.checkpoint, self.out, self.files = root / checkpoint, root / out, files
+        self.state = self.checkpoint / "clash"
         self.folders = {query: self.out / query for query in shapes.QUERIES if query != shapes.HANDED}
-        self.folders[shapes.KEPT] = self.checkpoint / "results" / shapes.KEPT
-        self._files: dict[Path, Rows] = {}
+        self.folders[shapes.KEPT] = self.state / "results" / shapes.KEPT
+        self._read: dict[Path, Rows] = {}
+        self._expected: Expected | None = None
+
+    @property
+    def expected(self) -> Expected:
+        """Of the batches that Spark has made of the files so far."""
+        batches = read_by(self.checkpoint, self.files)
+        if self._expected is None or self._expected.batches != batches:
+            self._expected = Expected(batches)
+        return self._expected
 
     def last(self) -> int:
         """The last committed batch: that of the newest manifest."""
-        return max((int(file.stem) for file in (self.checkpoint / "manifests").glob("*.json")), default=-1)
+        return max((int(file.stem) for file in (self.state / "manifests").glob("*.json")), default=-1)
 
-    def visible(self, folder: Path) -> Rows:
-        return self._rows(sorted(folder.glob("*.parquet")))
-
-    def _rows(self, files: list[Path]) -> Rows:
+    def _rows(self, files: Iterable[Path]) -> Rows:
         found: Rows = Counter()
         for file in files:
-            if file not in self._files:
-                self._files[file] = counted(pq.read_table(file))
-            found.update(self._files[file])
+            if file not in self._read:
+                self._read[file] = counted(pq.read_table(file))
+            found.update(self._read[file])
         return found
 
     def check(self, at_least: int, at_most: int) -> None:
         """Results of the batches up to `at_least` are there, and none of a batch after `at_most`."""
         for query, folder in self.folders.items():
-            found = self.visible(folder)
-            missing, extra = self.expected.results(query, at_least) - found, found - self.expected.results(query, at_most)
-            assert not missing, f"{query}: {missing.total()} missing of batches up to {at_least}"
-            assert not extra, f"{query}: {extra.total()} that batches up to {at_most} do not give"
+            self._check(query, list(folder.glob("*.parquet")), at_least, at_most)
+
+    def _check(self, query: str, files: list[Path], at_least: int, at_most: int) -> None:
+        found, expected = self._rows(files), self.expected
+        missing, extra = expected.results(query, at_least) - found, found - expected.results(query, at_most)
+        assert not missing, f"{query}: {missing.total()} missing of batches up to {at_least}"
+        assert not extra, f"{query}: {extra.total()} that batches up to {at_most} do not give"
 
     def check_all(self, last: int, published: int | None = None) -> None:
         """Exactly the results and late rows of the batches up to `last`, the last one committed."""
@@ -127,39 +137,33 @@ class Reader:
         shown = last if published is None else published
         self.check(shown, shown)
         for stream in shapes.TIMED:
-            found = self.visible(self.checkpoint / "late" / stream)
-            # only columns that are read of a stream are kept: here all of them
+            found = self._rows((self.state / "late" / stream).glob("*.parquet"))
             assert found == self.expected.late(stream, shown), f"late rows of {stream}"
 
-    def check_handed(self, last: int) -> None:
-        """At least once, and each time the same."""
-        batches = set()
-        for file in sorted((self.out / shapes.HANDED).glob("*.parquet")):
+    def check_end(self, answer: dict[str, Any] | None) -> None:
+        """All files are read, and all results are there."""
+        assert answer is not None
+        assert answer["error"] is None
+        last = self.last()
+        assert all(max(batches) <= last for batches in self.expected.batches.values())
+        self.check_all(last)
+        handed = set()
+        for file in sorted((self.out / shapes.HANDED).glob("*.parquet")):  # at least once, and each time the same
             batch = int(file.name.partition("-")[0])
-            batches.add(batch)
+            handed.add(batch)
             assert counted(pq.read_table(file)) == self.expected.of_batch(shapes.HANDED, batch), file.name
-        assert batches == set(range(last + 1))
+        assert handed == set(range(last + 1))
 
     @contextmanager
     def watching(self) -> Iterator[None]:
-        """Meanwhile another thread reads, again and again."""
-        ended, wrong = Event(), list[BaseException]()
+        """Meanwhile another thread looks, again and again, which files there are, and when."""
+        ended, seen = Event(), list[tuple[int, dict[str, list[Path]], int]]()
 
         def watch() -> None:
-            seen: dict[str, tuple[object, ...]] = {}
-            try:
-                while not ended.wait(0.1):
-                    before = self.last()
-                    shown = {query: sorted(folder.glob("*.parquet")) for query, folder in self.folders.items()}
-                    after = self.last()
-                    for query, files in shown.items():
-                        if seen.get(query) != (before, files, after):
-                            seen[query] = (before, files, after)
-                            found = self._rows(files)
-                            assert found >= self.expected.results(query, before - 1), f"{query}: a committed result is gone"
-                            assert found <= self.expected.results(query, after), f"{query}: a result of a batch that is not committed"
-            except BaseException as error:
-                wrong.append(error)
+            while not ended.wait(0.05):
+                before = self.last()
+                shown = {query: sorted(folder.glob("*.parquet")) for query, folder in self.folders.items()}
+                seen.append((before, shown, self.last()))
 
         thread = Thread(target=watch)
         thread.start()
@@ -168,5 +172,9 @@ class Reader:
         finally:
             ended.set()
             thread.join()
-        if wrong:
-            raise wrong[0]
+        checked: dict[str, tuple[int, list[Path], int]] = {}
+        for before, shown, after in seen:
+            for query, files in shown.items():
+                if checked.get(query) != (before, files, after):
+                    checked[query] = (before, files, after)
+                    self._check(query, files, before - 1, after)

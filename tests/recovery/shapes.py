@@ -1,6 +1,6 @@
 """The streams and queries of the job that is killed: one query per shape, all in one plan.
 
-Invariant: file b of each stream is batch b, so what a batch has seen follows from its number. Streams have no window of their own;
+Invariant: a batch reads one file of each stream, but see oracle.read_by. Streams have no window of their own;
 queries with windows name them. U has no event time, so it is only in queries without windows.
 """
 

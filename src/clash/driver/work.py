@@ -43,6 +43,8 @@ class Tuning:
     """Sizes that change speed and memory, never a result."""
 
     piece: int = 1 << 18  # rows of an intermediate block
+    gather: int = 1 << 15  # rows of a stream that are routed together
+    message: int = 400_000  # bytes of a message
     file_bytes: int = 64 << 20  # of a result file before the next one is begun
     merge_rows: int = 1 << 26  # of a merged container, at most
     memory: int = 512 << 20  # bytes of blocks that wait in memory; more of them wait on disk

@@ -24,8 +24,10 @@ from clash.spark.tasks import MESSAGE, ingest_task, round_task
 # Settings of the session that Spark clones for the streaming query: they touch no other query of the user.
 _SETTINGS = {
     "spark.sql.adaptive.enabled": "false",
-    "spark.sql.execution.arrow.maxRecordsPerBatch": "1000000",
-    "spark.sql.execution.arrow.maxBytesPerBatch": "64m",  # of messages: a batch of several may not pass 2 GB
+    # A record batch of messages may not pass 2 GB: so many, of at most 400 kB each (Tuning.message). A limit in bytes would do
+    # without that, but Spark then adds up the sizes of all columns for every row.
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "5000",
+    "spark.sql.execution.arrow.maxBytesPerBatch": "2147483647",
     "spark.sql.execution.arrow.useLargeVarTypes": "false",
     "spark.sql.execution.arrow.compression.codec": "none",
 }

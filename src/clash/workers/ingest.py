@@ -39,17 +39,23 @@ def ingest(work: Work, partition: int, blocks: Iterable[tuple[str, pa.RecordBatc
     task = _Ingest(work, partition)
     waited = 0.0
     source = iter(blocks)
-    while True:
+    gathered: dict[str, list[pa.RecordBatch]] = {}
+    rows: Counter[str] = Counter()
+    more = True
+    while more:
         asked = time.perf_counter()
         found = next(source, None)
         waited += time.perf_counter() - asked
-        if found is None:
-            break
-        if found[1].num_rows:
+        more = found is not None
+        if found is not None and found[1].num_rows:
+            gathered.setdefault(found[0], []).append(found[1])
+            rows[found[0]] += found[1].num_rows
+        for stream in [name for name in gathered if not more or rows[name] >= work.tuning.gather]:
+            rows[stream] = 0
             try:
-                yield from task.route(*found)
+                yield from task.route(stream, pa.concat_batches(gathered.pop(stream)))
             except (DataError, StateError) as error:
-                raise told(error, f"stream {found[0]}, batch {work.batch}") from error
+                raise told(error, f"stream {stream}, batch {work.batch}") from error
     files = task.late.close()
     reach("ingest-end")
     yield of_json(
@@ -159,21 +165,30 @@ class _Ingest:
 
 def scatter(work: Work, channel: Channel, block: Block, keys: pa.Array | None, worker: int | None = None) -> Iterator[Message]:
     """The block, cut by target worker. `worker` is where it is, if it is anywhere yet."""
-    workers, kind = work.workers, channel.address.kind
+    workers, kind, limit = work.workers, channel.address.kind, work.tuning.message
     if workers == 1 or kind == "one":
-        yield Message(0, channel.name, pack(block, channel.schema))
+        yield from (Message(0, channel.name, payload) for payload in _packed(block, channel, limit))
     elif channel.stays:
-        yield Message(_here(worker), channel.name, pack(block, channel.schema))
+        yield from (Message(_here(worker), channel.name, payload) for payload in _packed(block, channel, limit))
     elif kind == "all":
-        payload = pack(block, channel.schema)
-        yield from (Message(to, channel.name, payload) for to in range(workers))
+        for payload in _packed(block, channel, limit):
+            yield from (Message(to, channel.name, payload) for to in range(workers))
     else:
         order, starts = split(_by_arrival(block, workers) if keys is None else slots(keys, workers, work.timezone), workers)
         sorted_ = block.take(order)
         for target in range(workers):
             start, end = int(starts[target]), int(starts[target + 1])
             if start < end:
-                yield Message(target, channel.name, pack(sorted_.slice(start, end - start), channel.schema))
+                part = sorted_.slice(start, end - start)
+                yield from (Message(target, channel.name, payload) for payload in _packed(part, channel, limit))
+
+
+def _packed(block: Block, channel: Channel, limit: int) -> Iterator[pa.Buffer]:
+    """Payloads of about `limit` bytes at most; a single row may be larger."""
+    size = sum(column.nbytes for column in block.columns.values())
+    rows = max(1, block.rows * limit // max(size, limit))
+    for start in range(0, block.rows, rows):
+        yield pack(block.slice(start, min(rows, block.rows - start)), channel.schema)
 
 
 def _by_arrival(block: Block, workers: int) -> npt.NDArray[np.int32]:

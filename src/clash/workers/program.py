@@ -8,6 +8,7 @@ from functools import cached_property, lru_cache
 
 import pyarrow as pa
 
+from clash.errors import OptionError, StateError
 from clash.evaluate.types import arrow_type
 from clash.model.expressions import Call, Col, Expr, columns
 from clash.model.layout import Layout
@@ -272,4 +273,11 @@ def _path_name(path: tuple[tuple[Attribute, str], ...]) -> str:
 @lru_cache(maxsize=16)
 def load_program(uri: str, plan: str, timezone: str) -> Program:
     """The program of a plan file, which is called after its content."""
-    return Program(from_json(bytes(open_storage(uri).read(plan)).decode()), timezone)
+    storage = open_storage(uri)
+    try:
+        topology = from_json(bytes(storage.read(plan)).decode())
+    except (OptionError, UnicodeDecodeError) as error:
+        reason = error.detail if isinstance(error, OptionError) else str(error)
+        hint = "restore that file from a copy, or start with an empty checkpoint"
+        raise StateError("a plan is corrupt", f"{storage.label(plan)}: {reason}", hint) from error
+    return Program(topology, timezone)
