@@ -14,7 +14,7 @@ import pyspark
 from . import shapes
 from .process import Process, Reader, running
 
-FILES = 8
+FILES = 6
 EXECUTOR = b"CoarseGrainedExecutorBackend"
 
 
