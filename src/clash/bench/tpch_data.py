@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 DATA = Path("bench/data")
 SEED = 1
+GROUP = 10_000  # rows of a row group
 EPOCH = 1_700_000_000  # the first file's modification time: Spark reads files in that order
 
 
@@ -93,7 +94,8 @@ def _cut(whole: pa.Table, folder: Path, batches: int, rng: Generator) -> None:
     bounds = np.linspace(0, whole.num_rows, min(batches, whole.num_rows) + 1).astype(np.int64)
     for number, (start, end) in enumerate(pairwise(bounds)):
         file = folder / f"{number:05d}.parquet"
-        pq.write_table(shuffled.slice(start, end - start), file, store_decimal_as_integer=True)  # decimals as Spark writes them
+        # decimals as Spark writes them; several row groups, so that two tasks can read a file
+        pq.write_table(shuffled.slice(start, end - start), file, store_decimal_as_integer=True, row_group_size=GROUP)
         os.utime(file, (EPOCH + number, EPOCH + number))
 
 

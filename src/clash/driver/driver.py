@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from clash.driver.committed import Committed, sizes, tell
 from clash.driver.expiry import Expiry
-from clash.driver.job import Job, check_same
+from clash.driver.job import Job, check_same, reading_order
 from clash.driver.manifest import Manifest, read_last_manifest, stale_manifests, write_manifest
 from clash.driver.watermarks import Clock, advance, observe
 from clash.driver.work import ContainerRecord, Tuning, Work
@@ -48,6 +48,7 @@ class Driver:
         recorded = read_json(self.storage, _JOB)
         check_same(recorded, self._told(), uri)
         self.plan: str = recorded["plan"]
+        self.reading: tuple[str, ...] = tuple(recorded["reading"])  # Spark knows its sources by their place in this order
         self.manifest = read_last_manifest(self.storage)
         for record in self.manifest.containers:
             read_container(self.storage, record.path, verify=True)
@@ -79,7 +80,7 @@ class Driver:
         self.storage.write(path, [text], durable=True)
         told = {"text": explain_text(plan, compare=False), "json": plan.explain("json"), "dot": plan.explain("dot")}
         write_json(self.storage, _explained(path), told)
-        write_json(self.storage, _JOB, {**self._told(), "plan": path})
+        write_json(self.storage, _JOB, {**self._told(), "plan": path, "reading": reading_order(job.streams, job.statistics)})
 
     def _told(self) -> dict[str, Any]:
         told = self.job.to_json()

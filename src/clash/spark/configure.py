@@ -32,7 +32,8 @@ EVERYWHERE: Mapping[str, str] = {
     "spark.stage.maxConsecutiveAttempts": "1",
 }
 ON_ONE_MACHINE: Mapping[str, str] = {
-    "spark.driver.extraJavaOptions": "-XX:+UseParallelGC",
+    # batches are short: the second compiler costs more than its code gains, for as long as anyone has waited
+    "spark.driver.extraJavaOptions": "-XX:+UseParallelGC -XX:TieredStopAtLevel=1",
     "spark.hadoop.fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",  # no .crc files, each of which forks a chmod
     "spark.sql.streaming.checkpoint.fileChecksum.enabled": "false",  # one file less per checkpoint file
     "spark.shuffle.compress": "false",

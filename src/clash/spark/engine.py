@@ -142,7 +142,7 @@ class Engine:
         read = frozenset(stream.name for stream in driver.topology.streams)
         kinds = {name: {f.name: f.dataType.simpleString() for f in df.schema.fields} for name, df in self._frames.items()}
         places = arrange(
-            {name: [(c, kinds[name][c]) for c in driver.program.ingest_columns(name)] if name in read else [] for name in self._streams}
+            {name: [(c, kinds[name][c]) for c in driver.program.ingest_columns(name)] if name in read else [] for name in driver.reading}
         )
         ship(self._spark.sparkContext)
         packed = pack(self._frames, places, read)

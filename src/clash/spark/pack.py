@@ -1,8 +1,8 @@
 """All streams on shared typed columns, so that one union feeds one ingest.
 
-Invariant: column `stream` numbers the streams in order of declaration. Columns of one Spark type share packed columns: the i-th
-column of a type of every stream is the same packed column. Every declared stream is a branch of the union, in that order, read or
-not: Spark counts the sources when it restarts.
+Invariant: column `stream` numbers the streams in the order that the checkpoint has recorded. Columns of one Spark type share packed
+columns: the i-th column of a type of every stream is the same packed column. Every declared stream is a branch of the union, in that
+order, read or not: Spark counts the sources when it restarts.
 """
 
 from __future__ import annotations
