@@ -192,7 +192,7 @@ def test_half_a_checkpoint(small: Small, part: str) -> None:
     small.deliver()
     (small.checkpoint / part).rename(small.root / "aside")
     error = small.fails(clash.CheckpointError)
-    assert error.what == "spark's checkpoint and ours do not fit together"
+    assert error.what == "the two halves of the checkpoint do not fit together"
     assert str(small.checkpoint) in error.detail
     shutil.rmtree(small.checkpoint / part, ignore_errors=True)
     (small.root / "aside").rename(small.checkpoint / part)

@@ -108,8 +108,8 @@ class Driver:
             return None
         if batch != self.last + 1:
             raise CheckpointError(
-                "spark's checkpoint and ours do not fit together",
-                f"Spark goes on with batch {batch}, our last one is {self.last} ({self.uri})",
+                "the two halves of the checkpoint do not fit together",
+                f"Spark goes on with batch {batch}, but we have {f'batch {self.last}' if self.last >= 0 else 'none'} last ({self.uri})",
                 "restore both from one copy, or start with an empty checkpoint folder",
             )
         path = f"batches/{batch:09d}.json"

@@ -13,7 +13,7 @@ from clash.planner.costs import CostName, LayoutRule
 from clash.planner.space import StrategyName
 
 SinkKind = Literal["checkpoint", "parquet", "memory", "console", "foreach"]
-_FORMAT = 1
+_FORMAT = 2
 
 
 @dataclass(frozen=True, slots=True)

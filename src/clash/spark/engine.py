@@ -172,7 +172,7 @@ class Engine:
         folder = f"{self._checkpoint}/spark"
         if last >= 0 and not open_storage(folder).exists("metadata"):
             raise CheckpointError(
-                "spark's checkpoint and ours do not fit together",
+                "the two halves of the checkpoint do not fit together",
                 f"{folder} is empty, our last batch is {last}",
                 "restore both from one copy, or start with an empty checkpoint folder",
             )

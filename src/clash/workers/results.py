@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from clash.driver.work import Work
+from clash.errors import StateError, told
 from clash.state.storage import open_storage
 
 STAGING = "_staging"
@@ -46,7 +47,10 @@ class Results:
         uri, folder = place(self.work, destination)
         name = f"part-{self.work.batch:09d}-{self.work.attempt}-{self.tag}-{len(self.files)}.parquet"
         data = file.close()
-        open_storage(uri).write(staged(folder, name), [data])
+        try:
+            open_storage(uri).write(staged(folder, name), [data])
+        except StateError as error:
+            raise told(error, f"results of {destination}") from error
         self.files.append({"destination": destination, "name": name, "rows": file.rows, "bytes": data.size})
 
 
