@@ -21,7 +21,7 @@ def blocks(language: str) -> list[str]:
 
 
 def test_the_readme_s_example_gives_what_is_printed_below_it(capsys: pytest.CaptureFixture[str]) -> None:
-    (program,), (shown,) = blocks("python"), blocks("")
+    (program, _), (shown,) = blocks("python"), blocks("")
     exec(compile(program, "README.md", "exec"), {})
     said = capsys.readouterr().out
     for piece in shown.split("…\n"):
@@ -29,7 +29,7 @@ def test_the_readme_s_example_gives_what_is_printed_below_it(capsys: pytest.Capt
 
 
 def test_the_readme_s_example_is_short() -> None:
-    (program,) = blocks("python")
+    program, _ = blocks("python")
     assert len([line for line in program.splitlines() if line.strip()]) <= 10
 
 
