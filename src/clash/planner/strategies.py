@@ -61,8 +61,9 @@ def independent(job: Job) -> Result:
     rounds = max(found.solution.rounds for _, found in parts)
     price = job.options.model.round_cost
     cost = sum(found.solution.cost - price * found.solution.rounds for _, found in parts) + price * rounds
-    loose = sum(found.solution.cost - found.bound for _, found in parts)
-    return _result(orders, stores, cost, cost - loose, rounds, [found for _, found in parts], all(s.complete for s, _ in parts))
+    loose = sum(found.solution.cost - found.bound for _, found in parts)  # counts every query's rounds, of which only the most are paid
+    bound = max(cost - loose, sum(floor(space) - price for space, _ in parts) + price)
+    return _result(orders, stores, cost, bound, rounds, [found for _, found in parts], all(s.complete for s, _ in parts))
 
 
 def shared(job: Job) -> Result:
