@@ -1,9 +1,14 @@
-"""Shared by all tests: how hard hypothesis tries. HYPOTHESIS_PROFILE=dev looks for new examples on each run."""
+"""Shared by all tests: how hard hypothesis tries (HYPOTHESIS_PROFILE=dev looks for new examples on each run), and one Spark."""
 
 from __future__ import annotations
 
 import os
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, settings
 
 settings.register_profile(
@@ -11,3 +16,28 @@ settings.register_profile(
 )
 settings.register_profile("dev", deadline=None, max_examples=500, print_blob=True, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
+
+
+@pytest.fixture(scope="session")
+def java() -> None:
+    """`make` sets JAVA_HOME; so does this, for a bare pytest."""
+    if "JAVA_HOME" not in os.environ:
+        script = Path(__file__).parents[1] / "scripts" / "java.sh"
+        found = subprocess.run([script, "find"], capture_output=True, text=True, check=False).stdout.strip()
+        if found:
+            os.environ["JAVA_HOME"] = found
+
+
+@pytest.fixture(scope="session")
+def spark(java: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """Two cores, our settings."""
+    from pyspark.sql import SparkSession
+
+    import clash
+
+    builder = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false").config("spark.driver.memory", "1g")
+    builder.config("spark.local.dir", str(tmp_path_factory.mktemp("spark"))).config("spark.sql.session.timeZone", "UTC")
+    session = clash.configure(builder).getOrCreate()
+    session.sparkContext.setLogLevel("OFF")
+    yield session
+    session.stop()

@@ -15,12 +15,12 @@ from clash.driver.committed import Committed
 from clash.driver.driver import Driver
 from clash.driver.job import Asked, Job
 from clash.driver.work import Tuning, Work
-from clash.evaluate.types import arrow_type
 from clash.model.statistics import Statistics
 from clash.model.stream import Stream
 from clash.planner.plan import Plan
 from clash.state.storage import open_storage
 from clash.workers.messages import REPORT, Message
+from clash.workers.results import LATE, published
 from clash.workers.task import ingest, work_round
 
 _names = itertools.count()
@@ -71,7 +71,7 @@ class InProcess:
         try:
             reports = self._run(Work.from_json(work.to_json()), self._cut(tables))
         except BaseException:
-            driver.abandon(work)
+            driver.sweep()
             raise
         return driver.commit(work, reports)
 
@@ -116,14 +116,11 @@ class InProcess:
         return _read(uri, folder, self.driver.result_schema(query))
 
     def late(self, stream: str) -> pa.Table:
-        declared = self.driver.program.streams[stream]
-        columns = self.driver.program.ingest_columns(stream)
-        schema = pa.schema([(name, arrow_type(str(declared.type_of(name)))) for name in columns])
-        return _read(self.driver.uri, f"late/{stream}", schema)
+        return _read(self.driver.uri, f"{LATE}{stream}", self.driver.program.late_schema(stream))
 
 
 def _read(uri: str, folder: str, schema: pa.Schema) -> pa.Table:
     storage = open_storage(uri)
-    names = [f"{folder}/{name}" if folder else name for name in storage.list(folder) if name.endswith(".parquet")]
+    names = [published(folder, name) for name in storage.list(folder) if name.endswith(".parquet")]
     tables = [pq.read_table(pa.BufferReader(storage.read(name))).cast(schema) for name in names]
     return pa.concat_tables(tables) if tables else schema.empty_table()

@@ -29,7 +29,6 @@ LATENESS = "1 minute"
 PAUSE = 0.3  # seconds between two slices: a hundred times as fast as the shop's own time
 FILES = 4  # of a stream in one micro-batch, at most: who is behind catches up in steps that can be watched
 LOOK = 0.2
-SETTINGS = {"spark.driver.extraJavaOptions": "-XX:+UseParallelGC -XX:TieredStopAtLevel=1"}  # a short run: no time for the best code
 
 
 @dataclass(frozen=True)
@@ -57,7 +56,7 @@ def run_shop(console: Console, shop: Shop) -> dict[str, int]:
         feeder = Feeder(history(shop.minutes, per_minute), folder / "in", slices, PAUSE)
         with ExitStack() as stack:
             with console.status("starting Spark on this machine"):
-                spark = stack.enter_context(local_session("clash demo", min(4, os.cpu_count() or 1), folder / "spark.log", SETTINGS))
+                spark = stack.enter_context(local_session("clash demo", min(4, os.cpu_count() or 1), folder / "spark.log"))
             engine = clash.Engine(spark, checkpoint=folder / "checkpoint", workers=shop.workers, statistics=shop.statistics)
             for stream in shop.streams:
                 schema = ", ".join(f"{column} {kind}" for column, kind in stream.columns)

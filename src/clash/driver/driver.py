@@ -16,7 +16,7 @@ import pyarrow as pa
 from clash.driver.committed import Committed, sizes, tell
 from clash.driver.expiry import Expiry
 from clash.driver.job import Job, check_same, reading_order
-from clash.driver.manifest import Manifest, read_last_manifest, stale_manifests, write_manifest
+from clash.driver.manifest import Manifest, manifest_path, read_last_manifest, stale_manifests, write_manifest
 from clash.driver.watermarks import Clock, advance, observe
 from clash.driver.work import ContainerRecord, Tuning, Work
 from clash.errors import CheckpointError, OptionError
@@ -30,7 +30,7 @@ from clash.state.storage import open_storage
 from clash.topology import Topology, to_json
 from clash.workers.messages import to_json as parsed
 from clash.workers.program import Program, load_program
-from clash.workers.results import LATE, STAGING, published, staged
+from clash.workers.results import LATE, STAGING, place, published, staged
 
 _JOB = "job.json"
 Format = Literal["text", "json", "dot"]
@@ -56,6 +56,9 @@ class Driver:
         self.topology: Topology = self.program.topology
         self.expiry = Expiry(self.topology)
         self.sinks = {q.name: q.sink.place(self.uri, q.name) for q in job.queries}
+        self.storage.sweep()  # what killed writers left half written: nobody writes now
+        for uri, folder in self.sinks.values():
+            open_storage(uri).sweep(published(folder, STAGING))
         self.sweep()
 
     def _create(self, plan: Plan | None) -> None:
@@ -112,14 +115,15 @@ class Driver:
                 f"Spark goes on with batch {batch}, but we have {f'batch {self.last}' if self.last >= 0 else 'none'} last ({self.uri})",
                 "restore both from one copy, or start with an empty checkpoint folder",
             )
-        path = f"batches/{batch:09d}.json"
-        if not self.storage.exists(path):
+        if self.storage.exists(_record(batch)):
+            recorded = read_json(self.storage, _record(batch))
+        else:
             now = max(now, self.manifest.now)
             clocks = advance(self.topology.streams, self.manifest.clocks, now)
             reach("before-record")
             told = {name: [clock.high, clock.mark, clock.seen] for name, clock in clocks.items()}
-            write_json(self.storage, path, {"now": now, "plan": self.plan, "generation": 0, "clocks": told})
-        recorded = read_json(self.storage, path)
+            recorded = {"now": now, "plan": self.plan, "generation": 0, "clocks": told}
+            write_json(self.storage, _record(batch), recorded)
         reach("after-record")
         watermarks = {name: mark for name, (_, mark, _) in recorded["clocks"].items()}
         return Work(
@@ -146,7 +150,7 @@ class Driver:
         if len(rounds) != work.rounds * work.workers:
             raise AssertionError(f"{len(rounds)} reports of {work.rounds} rounds of {work.workers} workers")
         rounds.sort(key=lambda report: (report["round"], report["worker"]))
-        recorded = read_json(self.storage, f"batches/{work.batch:09d}.json")
+        recorded = read_json(self.storage, _record(work.batch))
         clocks = {name: Clock(*clock) for name, clock in recorded["clocks"].items()}
         files = [file for report in found for file in report.get("files", ())]
         told = tell(found, files)
@@ -213,17 +217,13 @@ class Driver:
         ]
         self.storage.delete(gone)
 
-    def abandon(self, work: Work) -> None:
-        """After a failed attempt: nothing that it wrote is named by a manifest."""
-        self.sweep()
-
     # ---- cleaning up -------------------------------------------------------------------------------------------
 
     def _clean(self, before: Manifest) -> None:
         reach("before-cleanup")
         kept = {record.path for record in self.manifest.containers}
         gone = [record.path for record in before.containers if record.path not in kept]
-        gone += [f"manifests/{before.batch:09d}.json", f"batches/{self.last:09d}.json"]
+        gone += [manifest_path(before.batch), _record(self.last)]
         self.storage.delete(gone)
         reach("after-cleanup")
 
@@ -232,7 +232,7 @@ class Driver:
         kept = {record.path for record in self.manifest.containers}
         gone = [f"state/{name}" for name in self.storage.list("state", recursive=True) if f"state/{name}" not in kept]
         gone += stale_manifests(self.storage, self.last)
-        gone += [f"batches/{name}" for name in self.storage.list("batches") if name != f"{self.last + 1:09d}.json"]
+        gone += [path for name in self.storage.list("batches") if (path := f"batches/{name}") != _record(self.last + 1)]
         self.storage.delete(gone)
         named = {(file["destination"], file["name"]) for file in self.manifest.files}
         late = {f"{LATE}{stream.name}" for stream in self.topology.streams}
@@ -246,10 +246,14 @@ class Driver:
                 storage.delete([published(folder, name) for name in over])
 
     def _place(self, destination: str) -> tuple[str, str]:
-        return (self.uri, destination) if destination.startswith(LATE) else self.sinks[destination]
+        return place(self.uri, self.sinks, destination)
 
     def _is_handed(self, destination: str) -> bool:
         return any(q.name == destination and q.sink.handed_over for q in self.job.queries)
+
+
+def _record(batch: int) -> str:
+    return f"batches/{batch:09d}.json"
 
 
 def _explained(plan: str) -> str:

@@ -43,7 +43,7 @@ class Manifest:
 
 
 def write_manifest(storage: Storage, manifest: Manifest) -> None:
-    write_json(storage, _path(manifest.batch), manifest.to_json())
+    write_json(storage, manifest_path(manifest.batch), manifest.to_json())
 
 
 def read_last_manifest(storage: Storage) -> Manifest:
@@ -64,8 +64,8 @@ def read_last_manifest(storage: Storage) -> Manifest:
 
 
 def stale_manifests(storage: Storage, last: int) -> list[str]:
-    return [f"{FOLDER}/{name}" for name in storage.list(FOLDER) if name != _path(last).removeprefix(f"{FOLDER}/")]
+    return [f"{FOLDER}/{name}" for name in storage.list(FOLDER) if f"{FOLDER}/{name}" != manifest_path(last)]
 
 
-def _path(batch: int) -> str:
+def manifest_path(batch: int) -> str:
     return f"{FOLDER}/{batch:09d}.json"

@@ -24,7 +24,7 @@ _FAMILY = {
     UNKNOWN: UNKNOWN,
 }
 _ALIASES = {"byte": "tinyint", "short": "smallint", "integer": "int", "long": "bigint", "real": "float"}
-_INTEGER_DIGITS = {"tinyint": (3, 0), "smallint": (5, 0), "int": (10, 0), "bigint": (20, 0)}
+_DIGITS = {"tinyint": 3, "smallint": 5, "int": 10, "bigint": 20}
 _JOINABLE = ({"integer", "floating", "decimal"}, {"date", "timestamp", "timestamp_ntz"})
 
 
@@ -62,8 +62,16 @@ def joinable(a: str, b: str) -> bool:
 
 def _fit_together(a: str, b: str) -> bool:
     """Does a decimal hold all values of both? Otherwise `=` would compare what is left of them after rounding."""
-    shapes = [_INTEGER_DIGITS.get(t) or tuple(map(int, t[len("decimal(") : -1].split(","))) for t in (a, b)]
-    return max(p - s for p, s in shapes) + max(s for _, s in shapes) <= 38
+    (p, s), (q, t) = digits(a), digits(b)
+    return max(p - s, q - t) + max(s, t) <= 38
+
+
+def digits(name: str) -> tuple[int, int]:
+    """Precision and scale of a decimal, or of an integer taken as one."""
+    if name.startswith("decimal("):
+        precision, scale = name[len("decimal(") : -1].split(",")
+        return int(precision), int(scale)
+    return _DIGITS[name], 0
 
 
 def is_atomic(name: str) -> bool:

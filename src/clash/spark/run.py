@@ -13,14 +13,12 @@ from contextlib import suppress
 from threading import Event, Thread
 from typing import Any, Literal
 
-import pyarrow as pa
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from clash.driver.committed import Committed
 from clash.driver.driver import Driver
 from clash.driver.job import Job
 from clash.errors import ClashError, OptionError
-from clash.evaluate.types import arrow_type
 from clash.sinks import Memory, Sink
 from clash.spark.failures import explained, guilty_stream, is_lost
 from clash.spark.handover import Handover, folder_url, read_folder, refuse_handed_over
@@ -29,6 +27,7 @@ from clash.spark.progress import Progress
 from clash.spark.transport import Transport
 from clash.sql.names import did_you_mean, listed
 from clash.state.storage import open_storage
+from clash.workers.results import LATE, published
 
 _LOG = logging.getLogger("clash")
 _LOOK = 1  # seconds between two looks at whether Spark is still there
@@ -197,7 +196,7 @@ class Run:
         if isinstance(sink, Memory):
             return self._handover.memory(query)
         refuse_handed_over(query, sink)
-        return read_folder(self._spark, self._driver.result_schema(query), *self._place(query))
+        return read_folder(self._spark, self._driver.result_schema(query), *self._driver.sinks[query])
 
     def result_stream(self, query: str) -> Any:
         """The same as a streaming DataFrame, for Spark operators behind the join."""
@@ -205,9 +204,9 @@ class Run:
         if isinstance(sink, Memory):
             raise OptionError("results in memory are not a stream", f"query {query}", "use no sink, or Parquet")
         refuse_handed_over(query, sink)
-        uri, folder = self._place(query)
+        uri, folder = self._driver.sinks[query]
         storage = open_storage(uri)
-        marker = f"{folder}/_clash" if folder else "_clash"
+        marker = published(folder, "_clash")
         if not storage.exists(marker):
             storage.write(marker, [b""])  # Spark watches only folders that exist
         schema = from_arrow_schema(self._driver.result_schema(query), prefer_timestamp_ntz=True)
@@ -215,19 +214,12 @@ class Run:
 
     def late(self, stream: str) -> Any:
         """The rows of a stream that came too late, or without a time, with the columns that are read of it."""
-        declared = next((known for known in self._job.streams if known.name == stream), None)
-        if declared is None:
-            names = [known.name for known in self._job.streams]
+        names = [known.name for known in self._job.streams]
+        if stream not in names:
             raise OptionError("unknown stream", repr(stream), did_you_mean(str(stream), names, f"streams are {listed(names)}"))
-        read = self._driver.program.ingest_columns(stream)
-        schema = pa.schema([(column, arrow_type(kind)) for column, kind in declared.columns if column in read])
-        return read_folder(self._spark, schema, self._driver.uri, f"late/{stream}")
+        return read_folder(self._spark, self._driver.program.late_schema(stream), self._driver.uri, f"{LATE}{stream}")
 
     def _sink(self, query: str) -> Sink | None:
         if query not in self._sinks:
             raise OptionError("unknown query", repr(query), did_you_mean(str(query), self._sinks, f"queries are {listed(self._sinks)}"))
         return self._sinks[query]
-
-    def _place(self, query: str) -> tuple[str, str]:
-        record = next(asked.sink for asked in self._job.queries if asked.name == query)
-        return record.place(self._driver.uri, query)

@@ -55,7 +55,7 @@ class Transport:
             try:
                 reports = self._run(df, work)
             except BaseException:
-                self.driver.abandon(work)
+                self.driver.sweep()
                 raise
             committed = self.driver.commit(work, reports)
         self.hand_over(committed, began)

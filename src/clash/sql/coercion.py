@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from clash.model import types
 from clash.model.expressions import Expr, Lit
 from clash.model.types import UNKNOWN, family, is_numeric
 
@@ -9,7 +10,6 @@ VOID = "void"  # of a bare NULL
 INTERVAL = "interval"
 TIMES = ("timestamp", "timestamp_ntz")
 _LADDER = ("tinyint", "smallint", "int", "bigint", "float", "double")
-_DIGITS = {"tinyint": 3, "smallint": 5, "int": 10, "bigint": 20}
 _LOOSE = (UNKNOWN, VOID)
 
 
@@ -22,13 +22,10 @@ def decimal(precision: int, scale: int) -> str:
 
 
 def digits(kind: str, expr: Expr | None = None) -> tuple[int, int]:
-    """Precision and scale of a decimal, or of an integer taken as one (a literal by its own length)."""
-    if kind.startswith("decimal("):
-        precision, scale = kind[len("decimal(") : -1].split(",")
-        return int(precision), int(scale)
-    if isinstance(expr, Lit) and isinstance(expr.value, int):
+    """Precision and scale of a decimal, or of an integer taken as one: a literal by its own length."""
+    if isinstance(expr, Lit) and isinstance(expr.value, int) and not kind.startswith("decimal("):
         return max(1, len(str(abs(expr.value)))), 0
-    return _DIGITS[kind], 0
+    return types.digits(kind)
 
 
 def common(a: str, b: str) -> str | None:

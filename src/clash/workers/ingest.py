@@ -27,7 +27,7 @@ from clash.state.failpoints import reach
 from clash.workers.blocks import ARRIVAL, NUMBER_BITS, TAU, Block, stored_name
 from clash.workers.channels import Channel
 from clash.workers.messages import REPORT, Message, of_json, pack
-from clash.workers.results import Results
+from clash.workers.results import LATE, Results
 
 Bools = npt.NDArray[np.bool_]
 
@@ -117,10 +117,9 @@ class _Ingest:
         mask = np.asarray(on_time)
         behind = np.flatnonzero(~mask).astype(np.int32)
         self.behind[name] += len(behind)
-        columns = [c for c, _ in stream.columns if f"{name}.{c}" in block.columns]
-        rows = block.select([f"{name}.{c}" for c in columns]).take(behind)
-        schema = pa.schema([(c, arrow_type(str(stream.type_of(c)))) for c in columns])
-        self.late.add(f"late/{name}", pa.RecordBatch.from_arrays(list(rows.columns.values()), schema=schema))
+        schema = self.program.late_schema(name)
+        rows = block.select([f"{name}.{column}" for column in schema.names]).take(behind)
+        self.late.add(f"{LATE}{name}", pa.RecordBatch.from_arrays(list(rows.columns.values()), schema=schema))
         return block.take(np.flatnonzero(mask).astype(np.int32))
 
     # ---- routing -----------------------------------------------------------------------------------------------

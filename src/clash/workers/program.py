@@ -115,6 +115,10 @@ class Program:
         # rows of which nothing is read are rows all the same: a CROSS JOIN counts them, and a block without columns has none
         return tuple(name for name, _ in declared.columns if name in names) or (declared.columns[0][0],)
 
+    def late_schema(self, stream: str) -> pa.Schema:
+        """Late rows are kept with the columns that are read."""
+        return pa.schema([(name, arrow_type(str(self.streams[stream].type_of(name)))) for name in self.ingest_columns(stream)])
+
     @cached_property
     def stream_channels(self) -> Mapping[str, tuple[Channel, ...]]:
         return {name: tuple(of_stream(self, name)) for name in self.streams}

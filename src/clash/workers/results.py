@@ -7,6 +7,7 @@ its place after the commit. Memory is bounded: a file that has grown large is cl
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from typing import Any
 
 import pyarrow as pa
@@ -44,7 +45,7 @@ class Results:
 
     def _finish(self, destination: str) -> None:
         file = self.open.pop(destination)
-        uri, folder = place(self.work, destination)
+        uri, folder = place(self.work.uri, self.work.sinks, destination)
         name = f"part-{self.work.batch:09d}-{self.work.attempt}-{self.tag}-{len(self.files)}.parquet"
         data = file.close()
         try:
@@ -84,9 +85,9 @@ class _File:
         return self.out.getvalue()
 
 
-def place(work: Work, destination: str) -> tuple[str, str]:
-    """The storage and the folder that a destination's files belong to."""
-    return (work.uri, destination) if destination.startswith(LATE) else work.sinks[destination]
+def place(uri: str, sinks: Mapping[str, tuple[str, str]], destination: str) -> tuple[str, str]:
+    """The storage and the folder that a destination's files belong to; late rows stay under the checkpoint."""
+    return (uri, destination) if destination.startswith(LATE) else sinks[destination]
 
 
 def staged(folder: str, name: str) -> str:
