@@ -18,7 +18,7 @@ from clash.driver.expiry import Expiry
 from clash.driver.job import Job, check_same, reading_order
 from clash.driver.manifest import Manifest, manifest_path, read_last_manifest, stale_manifests, write_manifest
 from clash.driver.watermarks import Clock, advance, observe
-from clash.driver.work import ContainerRecord, Tuning, Work
+from clash.driver.work import ContainerRecord, Laid, Tuning, Work
 from clash.errors import CheckpointError, OptionError
 from clash.explain import explain_text
 from clash.planner.optimize import optimize
@@ -139,7 +139,8 @@ class Driver:
             watermarks,
             tuple(record for record in self.manifest.containers if not self.expiry.dead(record, watermarks)),
             self.sinks,
-            self.tuning,
+            {store.id: (Laid(0, store.layouts, self.topology.workers),) for store in self.topology.stores},
+            tuning=self.tuning,
         )
 
     def commit(self, work: Work, reports: Sequence[bytes | pa.Buffer]) -> Committed:

@@ -8,14 +8,16 @@ from __future__ import annotations
 import json
 from dataclasses import asdict, dataclass, field, fields
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
+from clash.model.layout import Layout
 from clash.workers.program import Program, load_program
 
 
 @dataclass(frozen=True, slots=True)
 class ContainerRecord:
-    """A container file, as manifests list it. `taus`: per part, the smallest and the largest event time; `last`: the largest arrival."""
+    """A container file, as manifests list it. `generation`: the one that gave its store the layouts it has. `taus`: per part, the smallest
+    and the largest event time; `first` and `last`: the smallest and the largest arrival."""
 
     path: str
     store: str
@@ -24,6 +26,7 @@ class ContainerRecord:
     slot: int
     rows: int
     bytes: int
+    first: int
     last: int
     taus: tuple[tuple[int, int], ...]
 
@@ -36,6 +39,22 @@ class ContainerRecord:
 
 
 _FIELDS = tuple(f.name for f in fields(ContainerRecord))
+
+
+class Laid(NamedTuple):
+    """How a store was laid out from a generation on."""
+
+    generation: int
+    layouts: tuple[Layout, ...]
+    slots: int
+
+    def to_json(self) -> list[Any]:
+        return [self.generation, [layout.to_json() for layout in self.layouts], self.slots]
+
+    @staticmethod
+    def from_json(data: list[Any]) -> Laid:
+        generation, layouts, slots = data
+        return Laid(generation, tuple(map(Layout.from_json, layouts)), slots)
 
 
 @dataclass(frozen=True)
@@ -53,7 +72,9 @@ class Tuning:
 @dataclass(frozen=True)
 class Work:
     """`first`: the batch's first arrival number; watermarks are None where nothing is late; `sinks`: per query, where its result
-    files go (a storage and a folder in it)."""
+    files go (a storage and a folder in it). `layouts`: per store, how it was laid out in every generation that has live containers, today's
+    last. `rewrite`: containers whose rows move into today's layout with this batch. `backfill`: per intermediate store, the arrivals
+    (from, to) of tuples that are probed once more, for rows that were completed before it was introduced."""
 
     uri: str
     plan: str
@@ -67,6 +88,9 @@ class Work:
     watermarks: dict[str, int | None]
     containers: tuple[ContainerRecord, ...]
     sinks: dict[str, tuple[str, str]]
+    layouts: dict[str, tuple[Laid, ...]] = field(default_factory=dict)
+    rewrite: tuple[str, ...] = ()
+    backfill: tuple[tuple[str, int, int], ...] = ()
     tuning: Tuning = field(default_factory=Tuning)
 
     @cached_property
@@ -83,11 +107,15 @@ class Work:
 
     def to_json(self) -> str:
         data = {f.name: getattr(self, f.name) for f in fields(self)}
-        told = {**data, "containers": [c.to_json() for c in self.containers], "tuning": asdict(self.tuning)}
+        layouts = {store: [laid.to_json() for laid in all_] for store, all_ in self.layouts.items()}
+        told = {**data, "containers": [c.to_json() for c in self.containers], "layouts": layouts, "tuning": asdict(self.tuning)}
         return json.dumps(told, separators=(",", ":"))
 
     @staticmethod
     def from_json(text: str) -> Work:
         data = json.loads(text)
         containers = tuple(map(ContainerRecord.from_json, data.pop("containers")))
-        return Work(**{**data, "containers": containers, "tuning": Tuning(**data["tuning"])})
+        layouts = {store: tuple(map(Laid.from_json, all_)) for store, all_ in data["layouts"].items()}
+        backfill = tuple((store, first, last) for store, first, last in data["backfill"])
+        told = {**data, "containers": containers, "layouts": layouts, "rewrite": tuple(data["rewrite"]), "backfill": backfill}
+        return Work(**{**told, "tuning": Tuning(**data["tuning"])})

@@ -1,6 +1,6 @@
 """From a plan's orders and stores to the topology that runs them: one pass after the other.
 
-Merge orders into trees; locate tuples; schedule positions; find the columns; number the edges; write the rules.
+Cut orders into branches; merge them into trees; locate tuples; schedule positions; find the columns; number the edges; write the rules.
 """
 
 from __future__ import annotations
@@ -10,23 +10,33 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from clash.model.query import Query
 from clash.model.stream import Stream
 from clash.planner.orders import ProbeOrder, StorePlan
+from clash.topology.branches import branch_orders
 from clash.topology.columns import travelling
 from clash.topology.data import FIRST, Topology
 from clash.topology.equality import Streams
+from clash.topology.past import Past
 from clash.topology.places import locate
 from clash.topology.positions import schedule
 from clash.topology.rules import write_rules
 from clash.topology.stores import describe, readers
 from clash.topology.trees import Node, merge_orders
 
+PLAIN = Past()
+
 
 def build(
-    queries: Iterable[Query], streams: Mapping[str, Stream], orders: Sequence[ProbeOrder], stores: Sequence[StorePlan], workers: int
+    queries: Iterable[Query],
+    streams: Mapping[str, Stream],
+    orders: Sequence[ProbeOrder],
+    stores: Sequence[StorePlan],
+    workers: int,
+    past: Past = PLAIN,
 ) -> Topology:
-    """The topology of a plan; equal plans give equal topologies."""
+    """The topology of a plan; equal plans with an equal past give equal topologies."""
     queries = tuple(queries)
     layouts = {plan.key: plan.layouts for plan in stores}
-    roots = merge_orders(queries, orders, layouts, streams).roots
+    branches = branch_orders(queries, orders, layouts, streams, past)
+    roots = merge_orders(queries, [order for order, _ in branches], layouts, streams, [bounds for _, bounds in branches]).roots
     spots = locate(roots, layouts, streams, workers)
     times = schedule(roots, spots)
     nodes = [node for root in roots for node in breadth_first(root)]
@@ -34,7 +44,8 @@ def build(
     kept = {key: store.columns for key, store in described.items()}
     needs = travelling(roots, spots, kept, {query.name: query for query in queries})
     origins, edges, rules = write_rules(nodes, described, spots, times, needs, streams)
-    return Topology(workers, times.rounds, _used(queries, streams), queries, tuple(described.values()), origins, edges, rules)
+    kept_stores, starts = tuple(described.values()), _starts(queries, past)
+    return Topology(workers, times.rounds, _used(queries, streams), queries, kept_stores, origins, edges, rules, starts)
 
 
 def breadth_first(root: Node) -> Iterator[Node]:
@@ -48,3 +59,14 @@ def breadth_first(root: Node) -> Iterator[Node]:
 def _used(queries: Iterable[Query], streams: Streams) -> tuple[Stream, ...]:
     names = sorted({relation.stream for query in queries for relation in query.join.relations})
     return tuple(streams[name] for name in names)
+
+
+def _starts(queries: Iterable[Query], past: Past) -> tuple[tuple[str, int], ...]:
+    """The queries without history, as long as there are tuples from before them."""
+    found = []
+    for query in queries:
+        if query.name in past.fresh:
+            start = past.added.get(query.name, 0)
+            if any(oldest < start for oldest in past.oldest.values()):
+                found.append((query.name, start))
+    return tuple(sorted(found))

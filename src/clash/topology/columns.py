@@ -41,7 +41,7 @@ def kept_columns(key: StoreKey, layouts: tuple[Layout, ...], queries: Iterable[Q
     if stream.keep == "all":
         names = {name for name, _ in stream.columns}
     else:
-        names = {column for query in queries for relation, column in _named(query) if relation.stream == key.stream}
+        names = {column for query in queries for relation, column in named(query) if relation.stream == key.stream}
         names |= {layout.column for layout in layouts if layout.column is not None}
     return tuple(Attribute(Relation(stream.name), name) for name in sorted(names - {stream.time}))
 
@@ -76,7 +76,8 @@ def _key(address: Address | None) -> set[Attribute]:
     return set() if address is None or address.attribute is None else {address.attribute}
 
 
-def _named(query: Query) -> set[Attribute]:
+def named(query: Query) -> set[Attribute]:
+    """All that the query names."""
     join = query.join
     return {a for equal in join.classes for a in equal} | used(*join.filters, *join.residuals) | outputs(query)
 

@@ -35,6 +35,16 @@ class Position(NamedTuple):
 FIRST = Position(1, 0)
 
 
+class Bounds(NamedTuple):
+    """Which stored rows a step may meet: those that arrived at `since` or later, and before `before`."""
+
+    since: int = 0
+    before: int | None = None
+
+
+UNBOUNDED = Bounds()
+
+
 class Source(NamedTuple):
     """Where an edge starts: raw tuples of a stream, an origin's label, or the probe rule that another edge leads to."""
 
@@ -144,7 +154,8 @@ class ProbeRule:
     """What arrives on `edge` looks up `keys` in the store and goes on as `bound`.
 
     A match must also lie before the probing tuple's (arrival, number), be in the windows (latest ≤ deadline), and pass
-    `filters` (of what is added), `equal` (columns of one added relation) and `residuals` (checkable from here on).
+    `filters` (of what is added), `equal` (columns of one added relation) and `residuals` (checkable from here on). It must have arrived at
+    `since` or later, and before `before`: other branches have the rest.
     """
 
     store: str
@@ -160,6 +171,8 @@ class ProbeRule:
     feeds: tuple[str, ...]
     emits: tuple[str, ...]
     position: Position
+    since: int = 0
+    before: int | None = None
 
 
 Rule = StoreRule | ProbeRule
@@ -167,7 +180,8 @@ Rule = StoreRule | ProbeRule
 
 @dataclass(frozen=True)
 class Topology:
-    """`origins`, then `edges` and `rules` in order of their labels: a parent before its children."""
+    """`origins`, then `edges` and `rules` in order of their labels: a parent before its children. `starts`: queries that want no
+    tuple that arrived before."""
 
     workers: int
     rounds: int
@@ -177,6 +191,7 @@ class Topology:
     origins: tuple[Origin, ...]
     edges: tuple[Edge, ...]
     rules: tuple[Rule, ...]
+    starts: tuple[tuple[str, int], ...] = ()
 
     @cached_property
     def store(self) -> Mapping[str, Store]:

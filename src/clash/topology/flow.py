@@ -25,6 +25,7 @@ def validate_flow(topology: Topology) -> None:
     if {(e.store, e.label) for e in topology.edges} != set(topology.rule):
         raise PlanError("edges and rules do not match")
     queries = {query.name: query for query in topology.queries}
+    plain = not any(isinstance(rule, ProbeRule) and (rule.since or rule.before) for rule in topology.rules)  # else there are branches
     results: Counter[tuple[str, Relation]] = Counter()
     for origin in topology.origins:
         for name in origin.emits:
@@ -44,7 +45,7 @@ def validate_flow(topology: Topology) -> None:
             results[name, rule.origin] += 1
     for query in topology.queries:
         for relation in query.join.relations:
-            if results[query.name, relation] != 1:
+            if results[query.name, relation] != 1 and (plain or not results[query.name, relation]):
                 raise PlanError(f"{query.name} is answered {results[query.name, relation]} times from {relation}")
     last = max((edge.position for edge in topology.edges), default=FIRST)
     if last.round != topology.rounds or (topology.workers == 1 and last.round != 1):

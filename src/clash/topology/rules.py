@@ -103,6 +103,7 @@ def _probe(
         feeds,
         tuple(node.emits),
         times.steps[node],
+        *node.bounds,
     )
 
 

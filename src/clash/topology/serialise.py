@@ -26,7 +26,7 @@ from clash.topology.joins import (
     stream_to_json,
 )
 
-FORMAT, VERSION = "clash topology", 1
+FORMAT, VERSION = "clash topology", 2
 
 
 class _Joins(dict[SubJoin, int]):
@@ -50,6 +50,7 @@ def to_json(topology: Topology, indent: int | None = None) -> str:
         "origins": [[o.label, [*o.relation], joins[o.start], o.owner, [*o.out], [*o.emits]] for o in topology.origins],
         "edges": [_edge(e, joins) for e in topology.edges],
         "rules": [_rule(r, joins) for r in topology.rules],
+        "starts": [[*start] for start in topology.starts],
     }
     body["joins"] = [join_to_json(join) for join in joins]
     return json.dumps(body, indent=indent, ensure_ascii=False)
@@ -78,6 +79,7 @@ def _read(data: dict[str, Any]) -> Topology:
         ),
         tuple(_read_edge(e, joins) for e in data["edges"]),
         tuple(_read_rule(r, joins) for r in data["rules"]),
+        tuple((query, start) for query, start in data["starts"]),
     )
 
 
@@ -158,6 +160,7 @@ def _rule(rule: Rule, joins: _Joins) -> dict[str, Any]:
         "out": [*rule.out],
         "feeds": [*rule.feeds],
         "emits": [*rule.emits],
+        "bounds": [rule.since, rule.before],
     }
 
 
@@ -178,6 +181,7 @@ def _read_rule(data: dict[str, Any], joins: list[SubJoin]) -> Rule:
         tuple(data["feeds"]),
         tuple(data["emits"]),
         Position(*data["position"]),
+        *data["bounds"],
     )
 
 

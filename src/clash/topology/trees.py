@@ -1,6 +1,6 @@
 """Probe orders of one origin, merged by common prefix into probe trees.
 
-Invariant: two steps are one node iff their parents are, and store, layout and the sub-join bound after the step are equal.
+Invariant: two steps are one node iff their parents are, and store, layout, bounds and the sub-join bound after the step are equal.
 The sub-join is the whole sharing key: relations, classes, filters, residuals and windows. An order that ends is a mark on its
 last node (`emits`, `feeds`), so an order that is a prefix of another, as a MIR's often is, costs no node.
 """
@@ -14,6 +14,7 @@ from clash.model.layout import ALL, Layout
 from clash.model.query import Query, SubJoin
 from clash.model.relation import Relation
 from clash.planner.orders import ProbeOrder, StoreKey
+from clash.topology.data import UNBOUNDED, Bounds
 from clash.topology.equality import Streams
 from clash.topology.homes import home_layout
 
@@ -31,7 +32,8 @@ class Node:
     layout: Layout | None = None
     adds: SubJoin | None = None
     home: Layout | None = None
-    children: dict[tuple[StoreKey, Layout, SubJoin, Layout | None], Node] = field(default_factory=dict)
+    bounds: Bounds = UNBOUNDED
+    children: dict[tuple[StoreKey, Layout, SubJoin, Layout | None, Bounds], Node] = field(default_factory=dict)
     emits: list[str] = field(default_factory=list)
     feeds: list[StoreKey] = field(default_factory=list)
 
@@ -51,9 +53,13 @@ class Forest:
 
 
 def merge_orders(
-    queries: Iterable[Query], orders: Sequence[ProbeOrder], layouts: Mapping[StoreKey, tuple[Layout, ...]], streams: Streams
+    queries: Iterable[Query],
+    orders: Sequence[ProbeOrder],
+    layouts: Mapping[StoreKey, tuple[Layout, ...]],
+    streams: Streams,
+    bounds: Sequence[tuple[Bounds, ...]] | None = None,
 ) -> Forest:
-    """The probe forest; its roots in the order in which the probe orders name them."""
+    """The probe forest; its roots in the order in which the probe orders name them. `bounds`: per order, those of its steps."""
     joins = {query.name: query.join for query in queries}
     roots: dict[tuple[Relation, SubJoin, str | None], Node] = {}
     for order in orders:
@@ -69,11 +75,12 @@ def merge_orders(
             # but not one that every worker does for itself: nobody could answer from there
             here = (n.home for k, n in node.children.items() if k[:2] == (first.store, first.layout) and n.home != ALL)
             home = next(here, home)
-        for step in order.steps:
+        for at, step in enumerate(order.steps):
             bound = _join(order, joins).sub(node.bound.relations | step.adds.relations)
-            key = (step.store, step.layout, bound, home)
+            within = UNBOUNDED if bounds is None else bounds[i][at]
+            key = (step.store, step.layout, bound, home, within)
             if key not in node.children:
-                node.children[key] = Node(node, order.origin, node.owner, bound, step.store, step.layout, step.adds, home)
+                node.children[key] = Node(node, order.origin, node.owner, bound, step.store, step.layout, step.adds, home, within)
             node, home = node.children[key], None
             path.append(node)
         node.emits += [name for name in order.queries if name not in node.emits]

@@ -21,6 +21,7 @@ from clash.model.relation import Attribute, Relation
 Ints = npt.NDArray[np.int64]
 
 ARRIVAL = "#arrival"  # of the last part to arrive, with its relation's number
+EARLIEST = "#earliest"  # of the first part to arrive
 TAU = "#tau"  # event time in microseconds
 LATEST = "#latest"  # the largest event time of all parts
 DEADLINE = "#deadline"  # the smallest τ + window of all parts

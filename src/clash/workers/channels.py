@@ -15,7 +15,7 @@ import pyarrow as pa
 from clash.evaluate.types import arrow_type
 from clash.model.relation import Attribute
 from clash.topology.data import Address, Edge, ProbeRule
-from clash.workers.blocks import ARRIVAL, DEADLINE, LATEST, TAU, part_tau, stored_name
+from clash.workers.blocks import ARRIVAL, DEADLINE, EARLIEST, LATEST, TAU, part_tau, stored_name
 
 if TYPE_CHECKING:
     from clash.workers.program import Program
@@ -80,7 +80,8 @@ def of_rule(program: Program, rule: ProbeRule, edges: Sequence[Edge]) -> Iterato
     groups: dict[tuple[object, ...], list[Edge]] = {}
     for edge in edges:
         groups.setdefault((edge.stays, *_place(edge.address, raw=False), edge.position.round), []).append(edge)
-    specials = [ARRIVAL, *((LATEST, DEADLINE, *map(part_tau, program.taus(rule))) if program.timed else ())]
+    specials = [ARRIVAL, *((EARLIEST,) if program.starts else ())]
+    specials += (LATEST, DEADLINE, *map(part_tau, program.taus(rule))) if program.timed else ()
     for members in groups.values():
         names = sorted({a for edge in members for a in edge.columns})
         schema = pa.schema([pa.field(name, _SPECIAL) for name in specials] + [program.field(a) for a in names])

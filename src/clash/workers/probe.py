@@ -1,7 +1,7 @@
 """One step of a probe order: a block of partial results meets a store.
 
-Invariant: a match is made iff the stored row came before the probing tuple, in the total order of (arrival, number). Everything that a
-committed container holds came before this batch, so only containers with rows of this batch compare the numbers. A piece that goes on is
+Invariant: a match is made iff the stored row came before the probing tuple, in the total order of (arrival, number). Where everything in
+a container came before everything that probes, as with all batches but this one, no numbers are compared. A piece that goes on is
 bounded, however much the join multiplies.
 """
 
@@ -13,12 +13,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from clash.blocks.index import Checks, probe, scan
 from clash.blocks.words import Words, key_words, same
 from clash.evaluate import holds
 from clash.model.relation import Attribute, Relation
-from clash.workers.blocks import ARRIVAL, DEADLINE, LATEST, NUMBER_BITS, TAU, Block, Ints, part_tau, take
+from clash.workers.blocks import ARRIVAL, DEADLINE, EARLIEST, LATEST, TAU, Block, Ints, part_tau, take
 from clash.workers.program import Program, Step
 from clash.workers.stores import Stored
 
@@ -26,14 +27,17 @@ Rows = npt.NDArray[np.int32]
 Bools = npt.NDArray[np.bool_]
 
 
-def probe_step(program: Program, step: Step, block: Block, stored: Sequence[Stored], first: int, piece: int) -> Iterator[Block]:
-    """The results of `block` at the step, in pieces of about `piece` rows; `first`: the batch's first arrival number."""
+def probe_step(program: Program, step: Step, block: Block, stored: Sequence[Stored], piece: int) -> Iterator[Block]:
+    """The results of `block` at the step, in pieces of about `piece` rows."""
+    if not block.rows:
+        return
+    first = int(block.ints(ARRIVAL).min())
     words = None
     if step.keys:
         words = key_words([block.columns[str(key.bound)] for key in step.keys], [key.type for key in step.keys], program.timezone)
     found, total = list[tuple[Stored, Rows, Rows]](), 0
     for container in stored:
-        checks = _checks(program, step, block, container, first << NUMBER_BITS)
+        checks = _checks(program, step, block, container, first)
         if checks is None:
             continue
         resume: tuple[int, int] | None = (0, 0)
@@ -57,14 +61,17 @@ def _find(step: Step, container: Stored, block: Block, words: Words | None, chec
 def _checks(program: Program, step: Step, block: Block, container: Stored, first: int) -> Checks | None:
     """What the kernel compares beside the key; None if no row of the container can match."""
     arrival_probe = arrival_stored = latest_probe = deadline_probe = latest_stored = deadline_stored = None
-    if container.record.last >= first:
+    record, rule = container.record, step.rule
+    if record.last < rule.since or (rule.before is not None and record.first >= rule.before):
+        return None
+    if record.last >= first:
         arrival_probe, arrival_stored = block.ints(ARRIVAL), container.ints(ARRIVAL)
     if program.timed:
         latest_probe, deadline_probe = block.ints(LATEST), block.ints(DEADLINE)
         base = step.copy.store.join is None
         latest_stored, deadline_stored = container.ints(TAU if base else LATEST), container.ints(TAU if base else DEADLINE)
-        if base and block.rows:
-            (low, high), *_ = container.record.taus
+        if base:
+            (low, high), *_ = record.taus
             if high + step.window < latest_probe.min() or low > deadline_probe.max():
                 return None
     return Checks(arrival_probe, arrival_stored, step.number, latest_probe, deadline_probe, latest_stored, deadline_stored, step.window)
@@ -114,6 +121,7 @@ def _joined(program: Program, step: Step, block: Block, words: Words | None, fou
     if not found:
         return
     matches = _Matches(program, step, block, found)
+    matches.keep(_mine(step, found))
     if words is not None and not words.exact:
         for key in step.keys:
             if matches.rows:
@@ -125,8 +133,24 @@ def _joined(program: Program, step: Step, block: Block, words: Words | None, fou
         yield _gather(program, step, matches)
 
 
+def _mine(step: Step, found: Sequence[tuple[Stored, Rows, Rows]]) -> Bools | None:
+    """Which matches are this branch's, and this worker's."""
+    masks, some = [], False
+    for container, left, right in found:
+        mask = container.within(step.rule.since, step.rule.before, right)
+        if step.spread:
+            mine = container.mine(right)
+            mask = mine if mask is None else mask if mine is None else mask & mine
+        some = some or mask is not None
+        masks.append(np.ones(len(left), np.bool_) if mask is None else mask)
+    return np.concatenate(masks) if some else None
+
+
 def _gather(program: Program, step: Step, matches: _Matches) -> Block:
     columns: dict[str, pa.Array] = {ARRIVAL: matches.of_left(ARRIVAL)}
+    if program.starts:
+        right = matches.of_right(ARRIVAL if step.copy.store.join is None else EARLIEST)
+        columns[EARLIEST] = pc.min_element_wise(matches.of_left(EARLIEST), right)
     if program.timed:
         columns |= _times(step, matches)
     for name in step.left:

@@ -20,7 +20,7 @@ from clash.sql.coercion import common
 from clash.state.storage import open_storage
 from clash.topology import Topology, from_json
 from clash.topology.data import Origin, ProbeRule, RowFilter, Store, StoreRule
-from clash.workers.blocks import ARRIVAL, DEADLINE, FOREVER, LATEST, TAU, part_tau
+from clash.workers.blocks import ARRIVAL, DEADLINE, EARLIEST, FOREVER, LATEST, TAU, part_tau
 from clash.workers.channels import Channel, of_rule, of_stream
 
 _SPECIAL = pa.int64()
@@ -49,7 +49,7 @@ class Copy:
 @dataclass(frozen=True)
 class Step:
     """A probe rule with everything looked up. `checks`: what must be true of the stored tuple alone. `left` and `right` are the
-    attributes that its results carry on."""
+    attributes that its results carry on. `spread`: every worker asks, and each answers for the rows that are its own."""
 
     rule: ProbeRule
     copy: Copy
@@ -63,14 +63,17 @@ class Step:
     taus: tuple[Relation, ...]
     local: tuple[str, ...]
     channels: tuple[Channel, ...]
+    spread: bool
 
 
 class Program:
-    """`timed`: some window or time band bounds something, so tuples carry their event times."""
+    """`timed`: some window or time band bounds something, so tuples carry their event times. `starts`: queries without history, and the
+    first arrival that they want; where there are any, tuples carry the arrival of their earliest part."""
 
     def __init__(self, topology: Topology, timezone: str) -> None:
         self.topology, self.timezone = topology, timezone
         self.streams: Mapping[str, Stream] = {stream.name: stream for stream in topology.streams}
+        self.starts: Mapping[str, int] = dict(topology.starts)
         self.queries: Mapping[str, Query] = {query.name: query for query in topology.queries}
         bounded = any(window is not None for query in topology.queries for _, window in query.join.windows)
         self.timed = bounded or any(span is not None for store in topology.stores for _, span in store.horizons)
@@ -172,6 +175,8 @@ class Program:
             fields.append(pa.field(TAU, _SPECIAL))
         elif self.timed:
             fields += [pa.field(name, _SPECIAL) for name in (LATEST, DEADLINE, *map(part_tau, sorted(store.join.relations)))]
+        if store.join is not None and self.starts:
+            fields.append(pa.field(EARLIEST, _SPECIAL))
         fields += [self.field(attribute) for attribute in store.columns]
         paths: dict[str, tuple[tuple[Attribute, str], ...]] = {}
         for rule in self.topology.rules:
@@ -247,6 +252,7 @@ class Program:
             self.taus(rule),
             local,
             tuple(of_rule(self, rule, [e for e in outgoing if e.label not in local])),
+            edge.address.kind == "all" and edge.layout.kind == "hash",
         )
 
     def taus(self, rule: ProbeRule) -> tuple[Relation, ...]:

@@ -3,37 +3,56 @@
 Invariant: all rows that a store gets in a round are in before it is first probed (positions see to that). They become one new
 container, together with the newest old ones if those are not much larger, so a store has few containers, of falling sizes: a row is
 rewritten, and a probe looks, about log₂(state / batch) times. What was merged is told to the driver; only its manifest removes it.
+Containers of older generations are read (`clash.workers.past`) and never merged, but for those that the batch rewrites.
 """
 
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from clash.blocks.index import Index, build_index
+from clash.blocks.slots import slots
 from clash.blocks.words import key_words
-from clash.driver.work import ContainerRecord, Work
-from clash.model.relation import Attribute
-from clash.state.container import Container, read_container, write_container
+from clash.driver.work import ContainerRecord, Laid, Work
+from clash.model.relation import Attribute, Relation
+from clash.state.container import read_container, write_container
 from clash.state.storage import open_storage
-from clash.workers.blocks import ARRIVAL, TAU, Block, Ints, as_time, concat, of_batch, part_tau, stored_name
+from clash.workers.blocks import ARRIVAL, EARLIEST, NUMBER_BITS, TAU, Block, Ints, as_time, concat, of_batch, part_tau, stored_name
+from clash.workers.past import seen
 from clash.workers.program import Copy, Program
 
+Bools = npt.NDArray[np.bool_]
 _LIVES = 8  # a merged container's rows expire within 1/8 of the horizon of one another, so that whole files expire
-_cache: dict[tuple[str, str], Container] = {}  # containers never change: a process may keep what it has mapped
+
+
+class _Opened:
+    """A container that a process has mapped, with what it had to work out itself: an index that the file lacks, rows by worker."""
+
+    def __init__(self, batch: pa.RecordBatch, indexes: Mapping[str, Index]) -> None:
+        self.block = of_batch(batch)
+        self.indexes = dict(indexes)
+        self.mine: dict[tuple[str, int, int], Bools] = {}
+
+
+_cache: dict[tuple[str, str], _Opened] = {}  # containers never change
 
 
 @dataclass(frozen=True)
 class Stored:
-    """An open container, read in the terms of a program."""
+    """An open container, read in the terms of a program. `worker`: whose rows count, where those of others are among them."""
 
     record: ContainerRecord
     copy: Copy
     program: Program
     block: Block
-    indexes: dict[str, Index]
+    opened: _Opened
+    worker: int | None = None
 
     def column(self, attribute: Attribute) -> pa.Array:
         return _column(self.program, self.copy, self.block, attribute)
@@ -42,9 +61,35 @@ class Stored:
         return self.block.ints(name)
 
     def index(self, path: str) -> Index:
-        if path not in self.indexes:
-            self.indexes[path] = _index(self.program, self.copy, self.block, path)
-        return self.indexes[path]
+        if path not in self.opened.indexes:
+            self.opened.indexes[path] = _index(self.program, self.copy, self.block, path)
+        return self.opened.indexes[path]
+
+    def within(self, since: int, before: int | None, rows: npt.NDArray[np.int32]) -> Bools | None:
+        """Which of the rows arrived in the bounds; None for all."""
+        if self.record.first >= since and (before is None or self.record.last < before):
+            return None
+        arrivals = self.ints(ARRIVAL)[rows]
+        return (arrivals >= since) if before is None else (arrivals >= since) & (arrivals < before)
+
+    def mine(self, rows: npt.NDArray[np.int32] | None = None) -> Bools | None:
+        """Which of the rows today's layout gives to the worker; None for all."""
+        if self.worker is None:
+            return None
+        key = (str(self.copy.layout), self.program.topology.workers, self.worker)
+        if key not in self.opened.mine:
+            self.opened.mine[key] = self._places() == self.worker
+        found = self.opened.mine[key]
+        return found if rows is None else found[rows]
+
+    def _places(self) -> npt.NDArray[np.int32]:
+        workers, store = self.program.topology.workers, self.copy.store
+        if self.copy.layout.column is None:
+            return ((self.ints(ARRIVAL) >> NUMBER_BITS) % workers).astype(np.int32)
+        relation = self.copy.layout.relation if store.join is not None else Relation(str(store.stream))
+        if relation is None:
+            raise AssertionError(f"{store.id} is laid out by a column of nothing")
+        return slots(self.column(Attribute(relation, self.copy.layout.column)), workers, self.program.timezone)
 
 
 def _column(program: Program, copy: Copy, block: Block, attribute: Attribute) -> pa.Array:
@@ -54,6 +99,15 @@ def _column(program: Program, copy: Copy, block: Block, attribute: Attribute) ->
     if program.is_time(attribute):
         return as_time(block.columns[TAU], program.field(attribute).type)
     return block.columns[stored_name(attribute)]
+
+
+def _complete(copy: Copy, block: Block) -> Block:
+    """The block with columns for which nothing was kept when it was written: nobody who needs them reads its rows."""
+    missing = [field for field in copy.schema if field.name not in block.columns]
+    if not missing:
+        return block
+    empty = {f.name: pa.array(np.zeros(block.rows, np.int64)) if f.name == EARLIEST else pa.nulls(block.rows, f.type) for f in missing}
+    return Block(block.rows, {**block.columns, **empty})
 
 
 def _index(program: Program, copy: Copy, block: Block, path: str) -> Index:
@@ -67,8 +121,11 @@ class Stores:
         self.work, self.worker, self.round, self.program = work, worker, number, work.program
         self.storage = open_storage(work.uri)
         self.live: dict[tuple[str, int], list[ContainerRecord]] = {}
+        self.older: dict[str, dict[int, list[ContainerRecord]]] = {}
         for record in work.containers:
-            if record.slot == worker:
+            if record.generation != self._today(record.store).generation:
+                self.older.setdefault(record.store, {}).setdefault(record.generation, []).append(record)
+            elif record.slot == worker:
                 self.live.setdefault((record.store, record.copy), []).append(record)
         self.arrived: dict[tuple[str, int], list[Block]] = {}
         self.opened: dict[tuple[str, int], list[Stored]] = {}
@@ -77,6 +134,11 @@ class Stores:
         known = {record.path for record in work.containers}
         for key in [key for key in _cache if key[0] == work.uri and key[1] not in known]:
             del _cache[key]
+        if number == 1 and work.rewrite:
+            self._rewrite()
+
+    def _today(self, store: str) -> Laid:
+        return self.work.layouts[store][-1]
 
     def apply(self, added: list[ContainerRecord], removed: list[str]) -> None:
         """What this worker wrote in an earlier round of this batch."""
@@ -98,7 +160,9 @@ class Stores:
         if key not in self.opened:
             fresh = self._write(copy)
             written = {stored.record.path: stored for stored in fresh}
-            self.opened[key] = [written.get(record.path) or self._read(copy, record) for record in self.live.get(key, ())]
+            rewritten = set(self.work.rewrite)
+            old = [stored for stored in self._older(copy) if stored.record.path not in rewritten]
+            self.opened[key] = old + [written.get(record.path) or self._read(copy, record) for record in self.live.get(key, ())]
         return self.opened[key]
 
     def close(self) -> None:
@@ -106,12 +170,30 @@ class Stores:
         for store, number in list(self.arrived):
             self._write(self.program.copies[store, self.program.topology.store[store].layouts[number]])
 
-    def _read(self, copy: Copy, record: ContainerRecord) -> Stored:
+    def _older(self, copy: Copy) -> Iterator[Stored]:
+        """The rows of older generations that are this worker's today."""
+        older = self.older.get(copy.store.id, {})
+        for laid in self.work.layouts[copy.store.id][:-1]:
+            for record, mixed in seen(laid, copy.layout, self.work.workers, self.worker, older.get(laid.generation, ())):
+                yield self._read(copy, record, self.worker if mixed else None)
+
+    def _rewrite(self) -> None:
+        """Every worker takes its rows; the driver drops the containers with the same commit."""
+        moved = set(self.work.rewrite)
+        for copy in self.program.copies.values():
+            for stored in self._older(copy):
+                if stored.record.path in moved:
+                    mine = stored.mine()
+                    rows = stored.block if mine is None else stored.block.take(np.flatnonzero(mine).astype(np.int32))
+                    self.add(copy, rows)
+
+    def _read(self, copy: Copy, record: ContainerRecord, worker: int | None = None) -> Stored:
         key = (self.work.uri, record.path)
-        container = _cache.get(key)
-        if container is None:
-            container = _cache[key] = read_container(self.storage, record.path)
-        return Stored(record, copy, self.program, of_batch(container.batch), dict(container.indexes))
+        opened = _cache.get(key)
+        if opened is None:
+            container = read_container(self.storage, record.path)
+            opened = _cache[key] = _Opened(container.batch, container.indexes)
+        return Stored(record, copy, self.program, _complete(copy, opened.block), opened, worker)
 
     def _write(self, copy: Copy) -> list[Stored]:
         key = (copy.store.id, copy.number)
@@ -128,22 +210,24 @@ class Stores:
         name = f"b{self.work.batch:09d}-{self.work.attempt}-c{copy.number}-s{self.worker}-r{self.round}-{os.urandom(4).hex()}.clash"
         path = f"state/{copy.store.id}/{name}"
         size = write_container(self.storage, path, batch, indexes)
+        arrivals = block.ints(ARRIVAL)
         record = ContainerRecord(
             path,
             copy.store.id,
             copy.number,
-            self.work.generation,
+            self._today(copy.store.id).generation,
             self.worker,
             block.rows,
             size,
-            int(block.ints(ARRIVAL).max()),
+            int(arrivals.min()),
+            int(arrivals.max()),
             tuple((int(tau.min()), int(tau.max())) for tau in _taus(copy, block)),
         )
         gone = {r.path for r in merged}
         self.live[key] = [r for r in self.live.get(key, ()) if r.path not in gone] + [record]
         self.added = [r for r in self.added if r.path not in gone] + [record]
         self.removed += gone
-        return [Stored(record, copy, self.program, block, indexes)]
+        return [Stored(record, copy, self.program, block, _Opened(batch, indexes))]
 
     def _partners(self, copy: Copy, block: Block) -> list[ContainerRecord]:
         """The newest containers that are worth merging with what has arrived."""

@@ -21,7 +21,7 @@ from clash.evaluate import evaluate
 from clash.model.expressions import Col
 from clash.model.relation import Attribute
 from clash.state.failpoints import reach
-from clash.workers.blocks import ARRIVAL, DEADLINE, FOREVER, LATEST, TAU, Block, as_time, part_tau, stored_name
+from clash.workers.blocks import ARRIVAL, DEADLINE, EARLIEST, FOREVER, LATEST, TAU, Block, as_time, part_tau, stored_name
 from clash.workers.channels import Channel
 from clash.workers.ingest import ingest, scatter
 from clash.workers.messages import REPORT, WROTE, Message, of_json, to_json, unpack
@@ -144,6 +144,8 @@ class _Round:
         relation, tau = origin.relation, block.columns[TAU]
         arrival = block.columns[ARRIVAL]
         found = {ARRIVAL: arrival if relation.number == 0 else pa.array(block.ints(ARRIVAL) + relation.number)}
+        if self.program.starts:
+            found[EARLIEST] = arrival
         if self.program.timed:
             window = dict(origin.start.windows)[relation]
             found[LATEST] = found[part_tau(relation)] = tau
@@ -164,7 +166,7 @@ class _Round:
             stored = self.stores.open(step.copy)
         if not stored or not block.rows:
             return
-        pieces = probe_step(self.program, step, block, stored, self.work.first, self.work.tuning.piece)
+        pieces = probe_step(self.program, step, block, stored, self.work.tuning.piece)
         while True:
             with self._timed("probe"):
                 try:
@@ -189,18 +191,28 @@ class _Round:
         yield from sent
 
     def _emit(self, queries: Iterable[str], block: Block) -> None:
-        def column(col: Col) -> pa.Array:
-            return block.columns[str(Attribute(col.relation, col.column))]
-
         for query in queries:
-            if block.rows:
+            answers = self._wanted(query, block)
+
+            def column(col: Col, answers: Block = answers) -> pa.Array:
+                return answers.columns[str(Attribute(col.relation, col.column))]
+
+            if answers.rows:
                 with self._timed("sink"):
                     try:
                         outputs = self.program.queries[query].outputs
-                        columns = [evaluate(o.expression, column, block.rows, self.work.timezone) for o in outputs]
+                        columns = [evaluate(o.expression, column, answers.rows, self.work.timezone) for o in outputs]
                     except DataError as error:
                         raise told(error, f"query {query}, batch {self.work.batch}") from error
                     self.results.add(query, pa.RecordBatch.from_arrays(columns, schema=self.program.result_schema(query)))
+
+    def _wanted(self, query: str, block: Block) -> Block:
+        """A query without history wants no tuple from before it was added."""
+        start = self.program.starts.get(query)
+        if start is None or not block.rows:
+            return block
+        rows = np.flatnonzero(block.ints(EARLIEST) >= start)
+        return block if len(rows) == block.rows else block.take(rows.astype(np.int32))
 
     @contextmanager
     def _timed(self, what: str) -> Iterator[None]:
