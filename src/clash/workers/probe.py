@@ -19,7 +19,7 @@ from clash.blocks.index import Checks, probe, scan
 from clash.blocks.words import Words, key_words, same
 from clash.evaluate import holds
 from clash.model.relation import Attribute, Relation
-from clash.workers.blocks import ARRIVAL, DEADLINE, EARLIEST, LATEST, TAU, Block, Ints, part_tau, take
+from clash.workers.blocks import ARRIVAL, DEADLINE, EARLIEST, LATEST, NUMBER_BITS, TAU, Block, Ints, part_tau, take
 from clash.workers.program import Program, Step
 from clash.workers.stores import Stored
 
@@ -31,7 +31,7 @@ def probe_step(program: Program, step: Step, block: Block, stored: Sequence[Stor
     """The results of `block` at the step, in pieces of about `piece` rows."""
     if not block.rows:
         return
-    first = int(block.ints(ARRIVAL).min())
+    first = int(block.ints(ARRIVAL).min()) >> NUMBER_BITS << NUMBER_BITS  # a stored tuple may take part under a larger number
     words = None
     if step.keys:
         words = key_words([block.columns[str(key.bound)] for key in step.keys], [key.type for key in step.keys], program.timezone)
