@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from clash.planner.costs import CostModel
 from clash.planner.orders import ProbeOrder, StoreKey
 from clash.planner.plan import Plan
-from clash.topology.trees import Forest, Node, merge_orders
+from clash.topology.trees import Forest, Node, merge_orders, plain_branches
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class Shares:
 
 def share_costs(plan: Plan) -> Shares:
     names = [query.name for query in plan.queries]
-    forest = merge_orders(plan.queries, plan.probe_orders, {s.key: s.layouts for s in plan.stores}, plan.streams)
+    forest = merge_orders(plan.queries, plain_branches(plan.probe_orders), {s.key: s.layouts for s in plan.stores}, plan.streams)
     asking = _asking(plan.probe_orders)
     users: dict[Node, set[str]] = {}
     steps: dict[Node, float] = {}

@@ -23,19 +23,19 @@ from clash.topology.names import store_id
 from clash.topology.past import Past
 from clash.topology.places import layout_attribute
 from clash.topology.stores import readers
+from clash.topology.trees import Branch, plain_branches
 
 NEVER = 1 << 62  # after every arrival
 Layouts = Mapping[StoreKey, tuple[Layout, ...]]
 
 
-Branch = tuple[ProbeOrder, tuple[Bounds, ...]]
 _Hops = tuple[tuple[Step, Bounds], ...]
 
 
 def branch_orders(queries: Sequence[Query], orders: Iterable[ProbeOrder], layouts: Layouts, streams: Streams, past: Past) -> list[Branch]:
     """Every order as its branches; queries that go the same ways stay together."""
     if past == Past():
-        return [(order, (UNBOUNDED,) * len(order.steps)) for order in orders]
+        return plain_branches(orders)
     brancher = _Brancher(queries, layouts, streams, past)
     found: list[Branch] = []
     for order in orders:
@@ -45,12 +45,18 @@ def branch_orders(queries: Sequence[Query], orders: Iterable[ProbeOrder], layout
             for way in brancher.ways(order, query.join, [query]):
                 ways.setdefault(way, []).append(name)
         for way, names in ways.items():
-            found.append((replace(order, steps=tuple(s for s, _ in way), queries=tuple(names), feeds=None), tuple(b for _, b in way)))
+            found.append(_branch(replace(order, queries=tuple(names), feeds=None), way))
         if order.feeds is not None and order.feeds.join is not None:
             users = readers(order.feeds, queries)
             for way in brancher.ways(order, order.feeds.join, users):
-                found.append((replace(order, steps=tuple(s for s, _ in way), queries=()), tuple(b for _, b in way)))
+                found.append(_branch(replace(order, queries=()), way))
+    for key in sorted((key for key in layouts if key.join is not None and store_id(key) in past.filling), key=str):
+        found += brancher.replays(key)
     return found
+
+
+def _branch(order: ProbeOrder, way: _Hops) -> Branch:
+    return Branch(replace(order, steps=tuple(step for step, _ in way)), tuple(bounds for _, bounds in way))
 
 
 class _Brancher:
@@ -65,6 +71,15 @@ class _Brancher:
             heads = self._into_mir(step, bound, join, users) if step.store.join is not None else [self._into_base(step, join, users)]
             found = [(*way, *head) for way in found for head in heads]
             bound |= step.adds.relations
+        return found
+
+    def replays(self, key: StoreKey) -> list[Branch]:
+        """From every part over the base stores of the others: what came before a stored tuple is found by it, as when it arrived."""
+        found = []
+        for origin in sorted(_join(key).relations):
+            way = self._parts(key, frozenset([origin]), _join(key), [], None)
+            branch = _branch(ProbeOrder(origin, _join(key).sub([origin]), (), (), key), way)
+            found.append(branch._replace(replay=True, since=self._kept(self._base(key, origin), origin, _join(key), [])))
         return found
 
     def _into_base(self, step: Step, join: SubJoin, users: list[Query], before: int | None = None) -> _Hops:
@@ -88,23 +103,21 @@ class _Brancher:
     def _into_mir(self, step: Step, bound: frozenset[Relation], join: SubJoin, users: list[Query]) -> list[_Hops]:
         since = self._since(step.store, users)
         if since == NEVER:
-            return [self._parts(step, bound, join, users, None)]
+            return [self._parts(step.store, bound, join, users, None)]
         parts = [self._base(step.store, relation) for relation in step.adds.relations]
         if not all(self._older(store_id(key), since) for key in parts):
             return [((step, UNBOUNDED),)]
-        old = self._parts(step, bound, join, users, since)
+        old = self._parts(step.store, bound, join, users, since)
         if any(b.before is not None and b.since >= b.before for _, b in old):
             return [((step, Bounds(since)),)]
         return [((step, Bounds(since)),), old]
 
     def _since(self, key: StoreKey, users: list[Query]) -> int:
-        if key.join is None:
-            raise AssertionError("only an intermediate store is introduced")
         start = self.past.introduced.get(store_id(key), 0)
         for query in users:
-            for relation in key.join.relations:
+            for relation in _join(key).relations:
                 base = self._base(key, relation)
-                if self._kept(base, relation, query.join, [query]) > self._kept(base, relation, key.join, []):
+                if self._kept(base, relation, query.join, [query]) > self._kept(base, relation, _join(key), []):
                     return NEVER  # rows that it gets still lack what this query needs of their older parts
         added = [at for query in users if (at := self.past.added.get(query.name, 0)) > start]
         return max([0 if store_id(key) in self.past.filled else start, *added])
@@ -112,14 +125,14 @@ class _Brancher:
     def _base(self, key: StoreKey, relation: Relation) -> StoreKey:
         return StoreKey(relation.stream, None, key.owner)
 
-    def _parts(self, step: Step, bound: frozenset[Relation], join: SubJoin, users: list[Query], before: int | None) -> _Hops:
+    def _parts(self, key: StoreKey, bound: frozenset[Relation], join: SubJoin, users: list[Query], before: int | None) -> _Hops:
         """The relations of the store one after the other: those first whose place is known."""
         hops: _Hops = ()
-        left = set(step.adds.relations)
+        left = set(_join(key).relations - bound)
         while left:
-            choices = [choice for relation in sorted(left) for choice in self._choices(step.store, relation, bound, join)]
+            choices = [choice for relation in sorted(left) for choice in self._choices(key, relation, bound, join)]
             _, relation, layout = min(choices, key=lambda choice: (choice[0], choice[1]))
-            one = Step(self._base(step.store, relation), layout, join.sub([relation]), 0.0, 1, False, 0.0)
+            one = Step(self._base(key, relation), layout, join.sub([relation]), 0.0, 1, False, 0.0)
             hops += self._into_base(one, join, users, before)
             bound |= {relation}
             left.remove(relation)
@@ -134,6 +147,12 @@ class _Brancher:
             known = any(target in equal for equal in linked)
             found.append((0 if linked and (known or layout == ALL) else 1 if linked else 2, relation, layout))
         return found
+
+
+def _join(key: StoreKey) -> SubJoin:
+    if key.join is None:
+        raise AssertionError(f"{key} is no intermediate store")
+    return key.join
 
 
 def _made_of(join: SubJoin) -> set[Attribute]:

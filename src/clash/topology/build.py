@@ -36,7 +36,7 @@ def build(
     queries = tuple(queries)
     layouts = {plan.key: plan.layouts for plan in stores}
     branches = branch_orders(queries, orders, layouts, streams, past)
-    roots = merge_orders(queries, [order for order, _ in branches], layouts, streams, [bounds for _, bounds in branches]).roots
+    roots = merge_orders(queries, branches, layouts, streams).roots
     spots = locate(roots, layouts, streams, workers)
     times = schedule(roots, spots)
     nodes = [node for root in roots for node in breadth_first(root)]

@@ -103,7 +103,8 @@ class Store:
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """The root of a probe tree: tuples of `relation` that pass the filters, and the equalities inside the tuple, of `start`."""
+    """The root of a probe tree: tuples of `relation` that pass the filters, and the equalities inside the tuple, of `start`. With `replay`
+    they are stored ones, that arrived at `since` or later, and what they find goes into that store."""
 
     label: str
     relation: Relation
@@ -111,6 +112,8 @@ class Origin:
     owner: str | None
     out: tuple[str, ...]
     emits: tuple[str, ...]
+    replay: str | None = None
+    since: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,13 +13,14 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Past:
-    """`introduced`: since when an intermediate store has the rows that are completed; `filled`: those whose earlier rows were filled
-    in since. `added`: since when a query is asked; `fresh`: the queries that want no tuple from before that. `columns`: per
-    base store, since when a column is kept without a gap. `oldest`: per store the smallest arrival of any live row; a store that is not
-    named has none. What is not named was always there."""
+    """`introduced`: since when an intermediate store has the rows that are completed; `filled`: those whose earlier rows were filled in
+    since; `filling`: those where that is under way. `added`: since when a query is asked; `fresh`: the queries that want no tuple from
+    before that. `columns`: per base store, since when a column is kept without a gap. `oldest`: per store the smallest arrival of any
+    live row; a store that is not named has none. What is not named was always there."""
 
     introduced: Mapping[str, int] = field(default_factory=dict)
     filled: frozenset[str] = frozenset()
+    filling: frozenset[str] = frozenset()
     added: Mapping[str, int] = field(default_factory=dict)
     fresh: frozenset[str] = frozenset()
     columns: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
@@ -29,6 +30,7 @@ class Past:
         return {
             "introduced": dict(self.introduced),
             "filled": sorted(self.filled),
+            "filling": sorted(self.filling),
             "added": dict(self.added),
             "fresh": sorted(self.fresh),
             "columns": {store: dict(columns) for store, columns in self.columns.items()},
@@ -37,4 +39,12 @@ class Past:
 
     @staticmethod
     def from_json(data: Mapping[str, Any]) -> Past:
-        return Past(data["introduced"], frozenset(data["filled"]), data["added"], frozenset(data["fresh"]), data["columns"], data["oldest"])
+        return Past(
+            data["introduced"],
+            frozenset(data["filled"]),
+            frozenset(data["filling"]),
+            data["added"],
+            frozenset(data["fresh"]),
+            data["columns"],
+            data["oldest"],
+        )

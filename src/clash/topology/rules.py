@@ -75,7 +75,8 @@ def write_rules(
     for node in nodes:
         out = tuple(into[child] for child in node.children.values())
         if node.parent is None:
-            origins.append(Origin(sources[node].name, node.origin, node.bound, node.owner, out, tuple(node.emits)))
+            replay = None if node.replay is None else stores[node.replay].id
+            origins.append(Origin(sources[node].name, node.origin, node.bound, node.owner, out, tuple(node.emits), replay, node.since))
         else:
             rules.append(_probe(node, node.parent, into[node], stores[_key(node)], out, tuple(feeding.get(node, ())), times, streams))
     order = {edge.label: i for i, edge in enumerate(edges)}

@@ -47,7 +47,7 @@ def to_json(topology: Topology, indent: int | None = None) -> str:
         "streams": [stream_to_json(s) for s in topology.streams],
         "queries": [query_to_json(q) for q in topology.queries],
         "stores": [_store(s, joins) for s in topology.stores],
-        "origins": [[o.label, [*o.relation], joins[o.start], o.owner, [*o.out], [*o.emits]] for o in topology.origins],
+        "origins": [[o.label, [*o.relation], joins[o.start], o.owner, [*o.out], [*o.emits], o.replay, o.since] for o in topology.origins],
         "edges": [_edge(e, joins) for e in topology.edges],
         "rules": [_rule(r, joins) for r in topology.rules],
         "starts": [[*start] for start in topology.starts],
@@ -75,7 +75,8 @@ def _read(data: dict[str, Any]) -> Topology:
         tuple(query_from_json(q) for q in data["queries"]),
         tuple(_read_store(s, joins) for s in data["stores"]),
         tuple(
-            Origin(label, Relation(*r), joins[at], owner, tuple(out), tuple(emits)) for label, r, at, owner, out, emits in data["origins"]
+            Origin(label, Relation(*r), joins[at], owner, tuple(out), tuple(emits), replay, since)
+            for label, r, at, owner, out, emits, replay, since in data["origins"]
         ),
         tuple(_read_edge(e, joins) for e in data["edges"]),
         tuple(_read_rule(r, joins) for r in data["rules"]),

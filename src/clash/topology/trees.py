@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from clash.model.layout import ALL, Layout
 from clash.model.query import Query, SubJoin
@@ -22,7 +23,8 @@ from clash.topology.homes import home_layout
 @dataclass(eq=False, slots=True)
 class Node:
     """`store`, `layout` and `adds` are None at a root. `home`: the layout of the origin's own store beside whose copy a tuple
-    enters the tree; it matters where the first step is into a replicated store, which may be probed anywhere."""
+    enters the tree; it matters where the first step is into a replicated store, which may be probed anywhere. `replay` at a root: the tree
+    is for stored tuples, that arrived at `since` or later, and fills this store."""
 
     parent: Node | None
     origin: Relation
@@ -33,6 +35,8 @@ class Node:
     adds: SubJoin | None = None
     home: Layout | None = None
     bounds: Bounds = UNBOUNDED
+    replay: StoreKey | None = None
+    since: int = 0
     children: dict[tuple[StoreKey, Layout, SubJoin, Layout | None, Bounds], Node] = field(default_factory=dict)
     emits: list[str] = field(default_factory=list)
     feeds: list[StoreKey] = field(default_factory=list)
@@ -42,6 +46,21 @@ class Node:
         yield self
         for child in self.children.values():
             yield from child.walk()
+
+
+class Branch(NamedTuple):
+    """An order, and the bounds of its steps. `replay`: it is for stored tuples that are probed once more, to fill the store that it feeds
+    with what was completed before the store was introduced; those from before `since` lack a column."""
+
+    order: ProbeOrder
+    bounds: tuple[Bounds, ...]
+    replay: bool = False
+    since: int = 0
+
+
+def plain_branches(orders: Iterable[ProbeOrder]) -> list[Branch]:
+    """Orders as they are, over stores that hold all they should."""
+    return [Branch(order, (UNBOUNDED,) * len(order.steps)) for order in orders]
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,22 +73,24 @@ class Forest:
 
 def merge_orders(
     queries: Iterable[Query],
-    orders: Sequence[ProbeOrder],
+    branches: Sequence[Branch],
     layouts: Mapping[StoreKey, tuple[Layout, ...]],
     streams: Streams,
-    bounds: Sequence[tuple[Bounds, ...]] | None = None,
 ) -> Forest:
-    """The probe forest; its roots in the order in which the probe orders name them. `bounds`: per order, those of its steps."""
+    """The probe forest; its roots in the order in which the probe orders name them."""
+    orders = [branch.order for branch in branches]
     joins = {query.name: query.join for query in queries}
-    roots: dict[tuple[Relation, SubJoin, str | None], Node] = {}
-    for order in orders:
-        roots.setdefault((order.origin, order.start, _owner(order)), Node(None, order.origin, _owner(order), order.start))
+    roots: dict[tuple[Relation, SubJoin, str | None, StoreKey | None], Node] = {}
+    for branch in branches:
+        order = branch.order
+        root = Node(None, order.origin, _owner(order), order.start, replay=_replay(branch), since=branch.since)
+        roots.setdefault((order.origin, order.start, _owner(order), _replay(branch)), root)
     paths: dict[int, tuple[Node, ...]] = {}
     homes = [_home(order, _join(order, joins), layouts, streams) for order in orders]
     # an order that needs its tuples in a certain place decides first; one that does not joins it
     for i in sorted(range(len(orders)), key=lambda i: (not homes[i][1], i)):
         order, (home, needed) = orders[i], homes[i]
-        node, path = roots[order.origin, order.start, _owner(order)], []
+        node, path = roots[order.origin, order.start, _owner(order), _replay(branches[i])], []
         if order.steps and not needed:
             first = order.steps[0]
             # but not one that every worker does for itself: nobody could answer from there
@@ -77,7 +98,7 @@ def merge_orders(
             home = next(here, home)
         for at, step in enumerate(order.steps):
             bound = _join(order, joins).sub(node.bound.relations | step.adds.relations)
-            within = UNBOUNDED if bounds is None else bounds[i][at]
+            within = branches[i].bounds[at]
             key = (step.store, step.layout, bound, home, within)
             if key not in node.children:
                 node.children[key] = Node(node, order.origin, node.owner, bound, step.store, step.layout, step.adds, home, within)
@@ -96,6 +117,10 @@ def _join(order: ProbeOrder, joins: Mapping[str, SubJoin]) -> SubJoin:
     if order.feeds is None or order.feeds.join is None:
         raise AssertionError(f"{order} neither answers a query nor feeds a store")
     return order.feeds.join
+
+
+def _replay(branch: Branch) -> StoreKey | None:
+    return branch.order.feeds if branch.replay else None
 
 
 def _owner(order: ProbeOrder) -> str | None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyarrow as pa
 
@@ -21,12 +21,13 @@ if TYPE_CHECKING:
     from clash.workers.program import Program
 
 _SPECIAL = pa.int64()
-Groups = dict[tuple[object, ...], list["_Leaving"]]
+Groups = dict[tuple[Any, ...], list["_Leaving"]]
 
 
 @dataclass(frozen=True)
 class Channel:
-    """`edges` are the labels served; `masks` the column that says which rows an edge wants, where it does not want all."""
+    """`edges` are the labels served; `masks` the column that says which rows an edge wants, where it does not want all. `replay`: it is
+    for stored tuples, that are probed once more to fill this store."""
 
     name: str
     edges: tuple[str, ...]
@@ -35,6 +36,7 @@ class Channel:
     round: int
     schema: pa.Schema
     masks: Mapping[str, str]
+    replay: str | None = None
 
 
 class _Leaving(NamedTuple):
@@ -50,21 +52,21 @@ def of_stream(program: Program, stream: str) -> Iterator[Channel]:
     """The channels on which raw tuples leave ingest."""
     groups: Groups = {}
 
-    def add(edge: Edge, owner: str | None) -> None:
+    def add(edge: Edge, owner: str | None, replay: str | None = None, since: int = 0) -> None:
         key = () if edge.address.attribute is None else (edge.address.attribute,)
         leaving = _Leaving(edge.label, edge.address, edge.position.round, (*edge.columns, *key))
-        groups.setdefault((owner, *_place(edge.address, raw=True), leaving.round), []).append(leaving)
+        groups.setdefault(((owner, replay, since), *_place(edge.address, raw=True), leaving.round), []).append(leaving)
 
     for edge in program.topology.ingest[stream]:
         add(edge, program.topology.store[edge.store].owner)
     for origin in program.topology.roots(stream):
         for label in origin.out:
-            add(program.topology.edge[label], origin.owner)
+            add(program.topology.edge[label], origin.owner, origin.replay, origin.since)
         if origin.emits:
             answer = _Leaving(origin.label, Address("any"), 1, program.outputs_of(origin.emits))
-            groups.setdefault((origin.owner, "any", 1), []).append(answer)
+            groups.setdefault(((origin.owner, None, 0), "any", 1), []).append(answer)
     _join_anywhere(groups)
-    for at, members in enumerate(groups.values()):
+    for at, (((_, replay, _), *_), members) in enumerate(groups.items()):
         wanted = {a for leaving in members for a in leaving.columns if not program.is_time(a)}
         names = {stored_name(a): arrow_type(program.type_of(a)) for a in wanted}
         masks = {m.label: f"#for {m.label}" for m in members if program.conditions(m.label) or program.keeps(m.label)}
@@ -72,7 +74,7 @@ def of_stream(program: Program, stream: str) -> Iterator[Channel]:
             masks = {}  # the only edge: its rows are all that is sent
         fields = [(ARRIVAL, _SPECIAL), (TAU, _SPECIAL), *sorted(names.items()), *((mask, pa.bool_()) for mask in masks.values())]
         first, labels = members[0], tuple(leaving.label for leaving in members)
-        yield Channel(f"{stream}:{at}", labels, first.address, False, first.round, pa.schema(fields), masks)
+        yield Channel(f"{stream}:{at}", labels, first.address, False, first.round, pa.schema(fields), masks, replay)
 
 
 def of_rule(program: Program, rule: ProbeRule, edges: Sequence[Edge]) -> Iterator[Channel]:

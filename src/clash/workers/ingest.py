@@ -27,6 +27,7 @@ from clash.state.failpoints import reach
 from clash.workers.blocks import ARRIVAL, NUMBER_BITS, TAU, Block, stored_name
 from clash.workers.channels import Channel
 from clash.workers.messages import REPORT, Message, of_json, pack
+from clash.workers.replay import stored_blocks
 from clash.workers.results import LATE, Results
 
 Bools = npt.NDArray[np.bool_]
@@ -56,6 +57,7 @@ def ingest(work: Work, partition: int, blocks: Iterable[tuple[str, pa.RecordBatc
                 yield from task.route(stream, pa.concat_batches(gathered.pop(stream)))
             except (DataError, StateError) as error:
                 raise told(error, f"stream {stream}, batch {work.batch}") from error
+    yield from task.replay()
     files = task.late.close()
     reach("ingest-end")
     yield of_json(
@@ -89,7 +91,18 @@ class _Ingest:
         block = self._admit(declared, self._normal(declared, batch))
         if block.rows:
             for channel in self.program.stream_channels[stream]:
-                yield from self._send(declared, channel, block)
+                if channel.replay is None:
+                    yield from self._send(declared, channel, block)
+
+    def replay(self) -> Iterator[Message]:
+        """Stored tuples once more, for stores that get the rows that were completed before they were introduced."""
+        for store, first, last in self.work.backfill:
+            for stream, channels in self.program.stream_channels.items():
+                for channel in channels:
+                    if channel.replay == store:
+                        declared, since = self.program.streams[stream], self.program.origin_of(channel.edges[0]).since
+                        for block in stored_blocks(self.work, declared, channel, max(first, since), last, self.partition):
+                            yield from self._send(declared, channel, block)
 
     def _normal(self, stream: Stream, batch: pa.RecordBatch) -> Block:
         """Columns under our names and types, with arrival numbers and event times; a missing time is NULL still."""

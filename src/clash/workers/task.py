@@ -62,6 +62,7 @@ class _Round:
         self.results = Results(work, f"r{number}-w{worker}")
         self.waiting = Waiting(work.tuning.memory, work.tuning.piece)
         self.seconds: defaultdict[str, float] = defaultdict(float)
+        self.matches: dict[str, list[float]] = {}  # per edge: tuples that asked, and what they found
         self.files: list[dict[str, object]] = []
         self.earlier: list[Message] = []
 
@@ -90,7 +91,8 @@ class _Round:
                 yield of_json(self.worker, WROTE, {"round": self.number, **self._wrote()})
 
     def report(self) -> dict[str, object]:
-        return {"kind": "round", "round": self.number, "worker": self.worker, "files": self.files, **self._wrote()}
+        told = {"kind": "round", "round": self.number, "worker": self.worker, "files": self.files, "matches": self.matches}
+        return {**told, **self._wrote()}
 
     def _wrote(self) -> dict[str, object]:
         return {"added": [record.to_json() for record in self.stores.added], "removed": self.stores.removed}
@@ -164,6 +166,9 @@ class _Round:
         step = self.program.steps[label]
         with self._timed("store"):
             stored = self.stores.open(step.copy)
+        count = self.matches.setdefault(label, [0.0, 0.0])
+        # what every worker asks for itself is one question
+        count[0] += block.rows / (self.work.workers if self.program.topology.edge[label].address.kind == "all" else 1)
         if not stored or not block.rows:
             return
         pieces = probe_step(self.program, step, block, stored, self.work.tuning.piece)
@@ -175,6 +180,7 @@ class _Round:
                     raise told(error, f"query {', '.join(self.program.serves(label))}, batch {self.work.batch}") from error
             if piece is None:
                 return
+            count[1] += piece.rows
             self._emit(step.rule.emits, piece)
             for channel in step.channels:
                 yield from self._send(channel, piece)
