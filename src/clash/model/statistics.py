@@ -1,14 +1,16 @@
 """What the planner knows of the data: rates, selectivities and known join sizes.
 
 `rates` are tuples in the window. A selectivity belongs to an equality (`"R.a = S.a"`) or to a filter or residual by
-its text in normal form. `sizes` are known sizes of sub-joins, by the streams they join.
+its text in normal form. `sizes` are known sizes of sub-joins: by the streams they join, whatever the predicates, or by their
+predicates, `("S.b = T.b", "T.c = U.c")`, which name exactly that join. A key of predicates is held in one form, however it was
+written: equalities are closed, and each class is written as its smallest member equal to each of the others.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -16,7 +18,9 @@ from typing import Any
 from clash.errors import OptionError
 
 MOST = 1e15  # tuples in a window; more is a slip of the pen
-_SIDE = re.compile(r"[A-Za-z_]\w*\.[A-Za-z_]\w*")
+_SIDE = re.compile(r"[A-Za-z_]\w*(#\d+)?\.[A-Za-z_]\w*")
+_SHOWN = 20
+_HINT = 'write sizes={("S", "T"): 150} or {("S.b = T.b", "T.c = U.c"): 150}; one stream has a rate'
 
 
 @dataclass(frozen=True)
@@ -47,14 +51,9 @@ class Statistics:
             worst = max({"default_selectivity": self.default_selectivity, **self.selectivities}.items(), key=lambda item: item[1])
             raise OptionError("a selectivity is above 1", f"{worst[0]}: {worst[1]}", "write the share of pairs that match, 0 to 1")
         sizes = {}
-        for streams, size in self.sizes.items():
-            names = (streams,) if isinstance(streams, str) else tuple(streams)
-            if len(names) < 2 or not all(isinstance(name, str) for name in names):
-                raise OptionError(
-                    "a known size needs two or more streams", f"{streams!r}", 'write sizes={("S", "T"): 150}; one stream has a rate'
-                )
-            names = tuple(sorted(names))
-            sizes[names] = _number("size", " ⋈ ".join(names), size)
+        for key, size in self.sizes.items():
+            known = _size_key(key)
+            sizes[known] = _number("size", " ⋈ ".join(known), size)
         object.__setattr__(self, "sizes", sizes)
         object.__setattr__(self, "_pairs", {_pair(text): value for text, value in self.selectivities.items()})
 
@@ -70,13 +69,25 @@ class Statistics:
         """The selectivity given for a filter or residual, by its text."""
         return self.selectivities.get(text)
 
+    def __str__(self) -> str:
+        """A short table; of many lines the first ones."""
+        parts = [("tuples in the window", self.rates), ("share that matches", self.selectivities)]
+        parts.append(("rows of a join", {" AND ".join(key) if by_predicates(key) else " ⋈ ".join(key): n for key, n in self.sizes.items()}))
+        lines = []
+        for title, table in parts:
+            shown = sorted(table.items(), key=lambda item: item[0] if title != "rows of a join" else "")[:_SHOWN]
+            width = max((len(name) for name, _ in shown), default=0)
+            lines += [title, *(f"  {name:<{width}}  {_short(value)}" for name, value in shown)] if shown else []
+            lines += [f"  … and {len(table) - len(shown):,} more"] if len(table) > len(shown) else []
+        return "\n".join([*lines, f"of others: {_short(self.default_rate)} tuples, {_short(self.default_selectivity)} match"])
+
     def to_json(self) -> dict[str, Any]:
         return {
             "rates": dict(self.rates),
             "selectivities": dict(self.selectivities),
             "default_rate": self.default_rate,
             "default_selectivity": self.default_selectivity,
-            "sizes": [[list(streams), size] for streams, size in self.sizes.items()],
+            "sizes": [[list(key), size] for key, size in self.sizes.items()],
         }
 
     @staticmethod
@@ -87,7 +98,7 @@ class Statistics:
             raise OptionError("not a statistics file", f"unexpected {odd}", f"keys are {', '.join(sorted(known))}")
         fields = dict(data)
         try:
-            fields["sizes"] = {tuple(streams): size for streams, size in data.get("sizes", [])}
+            fields["sizes"] = {tuple(key): size for key, size in data.get("sizes", [])}
         except (TypeError, ValueError):
             raise OptionError("sizes are not in order", repr(data["sizes"]), 'write "sizes": [[["S", "T"], 150]]') from None
         for key in ("rates", "selectivities"):
@@ -118,10 +129,47 @@ def _pair(text: str) -> str:
     return " = ".join(sorted(side.strip() for side in text.split("="))) if is_equality(text) else text
 
 
+def by_predicates(key: tuple[str, ...]) -> bool:
+    """Does the key of a known size name predicates, not streams?"""
+    return any(is_equality(part) for part in key)
+
+
+def closed(equalities: Iterable[tuple[str, str]]) -> list[list[str]]:
+    """The classes of what is equal to each other, members and classes in order."""
+    members: dict[str, set[str]] = {}
+    for left, right in equalities:
+        both = members.get(left, {left}) | members.get(right, {right})
+        members.update(dict.fromkeys(both, both))
+    return sorted(sorted(group) for group in {id(group): group for group in members.values()}.values())
+
+
+def written(classes: Iterable[Iterable[str]]) -> list[str]:
+    """Classes as equalities in their one form."""
+    return [f"{first} = {other}" for first, *others in sorted(sorted(group) for group in classes) for other in others]
+
+
+def _size_key(key: Any) -> tuple[str, ...]:
+    parts = (key,) if isinstance(key, str) else tuple(key)
+    if not all(isinstance(part, str) for part in parts):
+        raise OptionError("a known size needs two or more streams", f"{key!r}", _HINT)
+    equalities = [_pair(part).split(" = ") for part in parts if is_equality(part)]
+    if equalities:
+        classes = closed((left, right) for left, right in equalities)
+        if len({member.partition(".")[0] for group in classes for member in group}) > 1:
+            return (*written(classes), *sorted({part for part in parts if not is_equality(part)}))
+    elif len(parts) > 1:
+        return tuple(sorted(parts))
+    raise OptionError("a known size needs two or more streams", f"{key!r}", _HINT)
+
+
 def is_equality(text: str) -> bool:
     """Is it `stream.column = stream.column`?"""
     sides = [side.strip() for side in text.split("=")]
     return len(sides) == 2 and all(_SIDE.fullmatch(side) for side in sides)
+
+
+def _short(value: float) -> str:
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
 
 
 def _number(what: str, name: str, value: float) -> float:

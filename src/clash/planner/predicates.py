@@ -1,6 +1,7 @@
 """Selectivities of filters and residuals, as users write them, brought into the normal form that queries are in.
 
-`"payments.amount > 500"` must be found whether a query writes it so, the other way round, or with another alias.
+`"payments.amount > 500"` must be found whether a query writes it so, the other way round, or with another alias. What is in
+normal form already, as in the statistics of a run, stays as it is.
 """
 
 from __future__ import annotations
@@ -13,20 +14,25 @@ from clash.errors import OptionError, QueryError
 from clash.model.statistics import Statistics, is_equality
 from clash.model.stream import Stream
 from clash.sql import parse_query
+from clash.sql.functions import FUNCTIONS
 
+_NORMAL = re.compile(r"([^\s(]+)\(.*\)", re.DOTALL)
 _STREAM = re.compile(r"([A-Za-z_]\w*)\s*\.\s*[A-Za-z_`]")
 
 
 def normal_statistics(statistics: Statistics, streams: Mapping[str, Stream]) -> Statistics:
     """The same numbers, each filter and residual under the text of its normal form; what is of other streams stays as it is."""
-    found: dict[str, float] = {}
-    for text, share in statistics.selectivities.items():
-        names = list(dict.fromkeys(_STREAM.findall(text)))
-        if is_equality(text) or not names or any(name not in streams for name in names):
-            found[text] = share
-        else:
-            found[_normal(text, names, streams)] = share
-    return replace(statistics, selectivities=found)
+    selectivities = {_known(text, streams): share for text, share in statistics.selectivities.items()}
+    sizes = {tuple(_known(part, streams) for part in key): size for key, size in statistics.sizes.items()}
+    return replace(statistics, selectivities=selectivities, sizes=sizes)
+
+
+def _known(text: str, streams: Mapping[str, Stream]) -> str:
+    names = list(dict.fromkeys(_STREAM.findall(text)))
+    if is_equality(text) or not names or any(name not in streams for name in names):
+        return text
+    normal = _NORMAL.fullmatch(text)
+    return text if normal and normal[1] in FUNCTIONS else _normal(text, names, streams)
 
 
 def _normal(text: str, names: list[str], streams: Mapping[str, Stream]) -> str:

@@ -2,20 +2,20 @@
 
 An equivalence class of k relations takes k − 1 selectivities: those of a maximum spanning tree, which is what
 1/max(distinct, distinct) gives for any order of joining. Known sizes correct every larger sub-join that contains
-them: each known set has one factor, and an estimate is multiplied by the factors of all known sets inside it.
+them: each has one factor, and an estimate is multiplied by the factors of all known joins inside it (`clash.planner.known`).
 """
 
 from __future__ import annotations
 
 import math
 import re
-from dataclasses import replace
 
 from clash.model.expressions import Call, Expr
 from clash.model.query import EqualityClass, SubJoin
 from clash.model.relation import Relation
 from clash.model.statistics import Statistics
 from clash.model.stream import Stream
+from clash.planner.known import KnownSizes
 
 MOST = 1e30  # rows beyond which it makes no difference, and products stay finite
 _NUMBER = re.compile(r"#\d+")
@@ -26,17 +26,14 @@ _GUESS = {"=": 0.1, "<": 1 / 3, "<=": 1 / 3, "<>": 0.9, "in": 0.2, "like": 0.25,
 class Sizes:
     def __init__(self, statistics: Statistics, streams: dict[str, Stream]) -> None:
         self._statistics, self._streams = statistics, streams
-        self._factors: dict[tuple[str, ...], float] | None = {} if not statistics.sizes else None
+        self._known = KnownSizes(statistics.sizes, self._own_windows) if statistics.sizes else None
         self._pairs: dict[tuple[str, str], float] = {}
 
     def rows(self, join: SubJoin) -> float:
         """The size of the sub-join over the tuples in its windows."""
         rows = self._independent(join)
-        if self._statistics.sizes:
-            names = tuple(sorted(r.stream for r in join.relations))
-            for known, factor in self._known_factors(join).items():
-                if _within(known, names):
-                    rows *= factor
+        if self._known is not None and len(join.relations) > 1:
+            rows *= self._known.factor(join)
         return min(rows, MOST)
 
     def kept(self, stream: str, singles: list[SubJoin]) -> float:
@@ -51,8 +48,14 @@ class Sizes:
             return rate
         return rate * window / stream.window  # a rate is tuples in the stream's own window
 
+    def _own_windows(self, join: SubJoin) -> float:
+        """Known sizes are over the streams' own windows, as rates are."""
+        return self._product(join, [self._statistics.rate(relation.stream) for relation in join.relations])
+
     def _independent(self, join: SubJoin) -> float:
-        factors = [self._base(*window) for window in join.windows]
+        return self._product(join, [self._base(*window) for window in join.windows])
+
+    def _product(self, join: SubJoin, factors: list[float]) -> float:
         factors += [self._spanning(equal) for equal in join.classes]
         factors += [self.selectivity(predicate) for predicate in (*join.filters, *join.residuals)]
         return math.prod(sorted(factors))  # in one order, whatever order the sets come in: near-ties must break the same way every time
@@ -96,39 +99,3 @@ class Sizes:
         if predicate.op == "not":
             return 1.0 - self.selectivity(predicate.args[0])
         return _GUESS.get(predicate.op, 0.5)
-
-    def _known_factors(self, join: SubJoin) -> dict[tuple[str, ...], float]:
-        """Factors are found once, small sets first, on the sub-join that the first query with that set has."""
-        if self._factors is None:
-            self._factors = {}
-        for known, size in sorted(self._statistics.sizes.items(), key=lambda item: len(item[0])):
-            if known in self._factors:
-                continue
-            part = _part(join, known)
-            if part is None:
-                continue
-            # a known size is one of the plain join: filters come on top of it
-            estimate = self._independent(replace(part, filters=frozenset(), residuals=frozenset()))
-            for smaller, factor in self._factors.items():
-                if smaller != known and _within(smaller, known):
-                    estimate *= factor
-            self._factors[known] = size / estimate if estimate > 0 else 1.0
-        return self._factors
-
-
-def _part(join: SubJoin, streams: tuple[str, ...]) -> SubJoin | None:
-    """The sub-join over one relation per name, or None where the join lacks one."""
-    left = sorted(join.relations)
-    chosen = []
-    for name in streams:
-        relation = next((r for r in left if r.stream == name), None)
-        if relation is None:
-            return None
-        left.remove(relation)
-        chosen.append(relation)
-    return join.sub(chosen)
-
-
-def _within(known: tuple[str, ...], names: tuple[str, ...]) -> bool:
-    """Is the multiset `known` part of the multiset `names`?"""
-    return all(names.count(name) >= known.count(name) for name in set(known))

@@ -1,0 +1,13 @@
+"""Statistics of running streams: gathered where tuples are, kept over epochs, turned into what the planner takes.
+
+No PySpark and no files here. Workers call `Gatherer`, the driver `merge`, `History.add_epoch` and `estimate`.
+"""
+
+from clash.statistics.estimate import estimate
+from clash.statistics.gathered import Gathered, merge
+from clash.statistics.gatherer import Gatherer
+from clash.statistics.history import History
+from clash.statistics.measured import Probed
+from clash.statistics.wanted import Wanted, wanted
+
+__all__ = ["Gathered", "Gatherer", "History", "Probed", "Wanted", "estimate", "merge", "wanted"]

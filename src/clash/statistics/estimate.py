@@ -1,0 +1,137 @@
+"""From a history to what the planner takes.
+
+Sizes are of what windows hold now. Where real probes were counted, an estimate is corrected by what they found over what it would have
+had the same tuples find; where it says next to nothing and probes found many, these alone count. A change in the newest epoch is
+followed at once (`clash.statistics.drift`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from itertools import combinations
+
+from clash.model.query import Query, SubJoin
+from clash.model.relation import Relation
+from clash.model.statistics import MOST, Statistics
+from clash.model.stream import Stream
+from clash.statistics.history import History
+from clash.statistics.joins import Joins
+from clash.statistics.measured import size_key
+from clash.statistics.pairs import pair
+from clash.statistics.shape import Shape, shape_of
+from clash.statistics.view import View
+from clash.statistics.wanted import Column, Wanted, wanted
+
+LARGEST = 5  # relations of a sub-join whose size is told
+LEAST = 0.1  # rows: an estimate is never sure of nothing
+SMOOTH = 3.0  # results that weigh as much as what was found
+ENOUGH = 30  # results by which probes alone are believed
+
+
+def estimate(history: History, queries: Iterable[Query], streams: Mapping[str, Stream], most: int = 300) -> Statistics:
+    """Rates, shares of predicates and of equalities, and sizes of the queries' sub-joins, at most `most` of them, small ones first."""
+    queries = tuple(queries)
+    want = wanted(queries, streams)
+    views = history.views(streams)
+    selectivities = _predicates(views, want)
+    for left, right in want.links:
+        share = _share(history, views, want, left, right)
+        if share is not None:
+            selectivities[f"{'.'.join(left)} = {'.'.join(right)}"] = share
+    now = _Now(history, want, streams, views, history.newest(streams))
+    sizes: dict[tuple[str, ...], float] = {}
+    for count in range(2, LARGEST + 1):
+        for query in queries:
+            for key, rows in now.sizes(query, count):
+                if key not in sizes and len(sizes) < most:
+                    sizes[key] = min(MOST, rows)
+    return Statistics(rates={name: view.rows for name, view in views.items()}, selectivities=selectivities, sizes=sizes)
+
+
+def _predicates(views: Mapping[str, View], want: Wanted) -> dict[str, float]:
+    found = {}
+    for stream, of in want.streams.items():
+        for predicate in of.predicates:
+            share = views[stream].share(str(predicate)) if stream in views else None
+            if share is not None:
+                found[str(predicate)] = share
+    return found
+
+
+def _share(history: History, views: Mapping[str, View], want: Wanted, left: Column, right: Column) -> float | None:
+    """The share of pairs that match."""
+    keys = want.key(*left), want.key(*right)
+    if keys[0] is None or keys[1] is None or left[0] not in views or right[0] not in views:
+        return None
+    one, other = views[left[0]], views[right[0]]
+    size = pair(one, str(keys[0]), other, str(keys[1]))
+    if size is None or one.rows * other.rows == 0:
+        return None
+    return min(1.0, max(LEAST, size.rows * history.drift.factor(left, right)) / (one.rows * other.rows))
+
+
+@dataclass
+class _Now:
+    history: History
+    want: Wanted
+    streams: Mapping[str, Stream]
+    views: Mapping[str, View]
+    newest: Mapping[str, View]
+
+    def sizes(self, query: Query, count: int) -> Iterable[tuple[tuple[str, ...], float]]:
+        """The sub-joins of so many relations; with residuals only where probes tell."""
+        shape = shape_of(query.join, self.want, self.streams)
+        if shape is None or any(r.stream not in self.views for r in shape.relations):
+            return
+        joins = Joins(shape, {r: self.views[r.stream] for r in shape.relations})
+        for some in combinations(shape.relations, count):
+            part = frozenset(some)
+            if not shape.connected(part):
+                continue
+            join = query.join.sub(part)
+            plain = replace(join, residuals=frozenset())
+            rows = self._rows(joins, plain, part, shape)
+            if rows is not None:
+                yield size_key(plain), max(LEAST, rows)
+            if join.residuals and (measured := self._measured(joins, join, part, shape)) is not None:
+                yield size_key(join), max(LEAST, measured)
+
+    def _rows(self, joins: Joins, join: SubJoin, part: frozenset[Relation], shape: Shape) -> float | None:
+        measured = self._measured(joins, join, part, shape)
+        if measured is not None:
+            return measured
+        found = joins.size(part)
+        return None if found is None else found.rows * self._drift(join)
+
+    def _drift(self, join: SubJoin) -> float:
+        factor = 1.0
+        for equal in join.classes:
+            first, *others = sorted(equal)
+            for other in others:
+                factor *= self.history.drift.factor((first.relation.stream, first.column), (other.relation.stream, other.column))
+        return factor
+
+    def _measured(self, joins: Joins, join: SubJoin, part: frozenset[Relation], shape: Shape) -> float | None:
+        """By what probes found; None where none were counted, or over other windows than the streams' own."""
+        probes = self.history.probes.of(join)
+        own = all(r.stream not in self.streams or self.streams[r.stream].window == window for r, window in join.windows)
+        if not probes or not own:
+            return None
+        found = joins.size(part)
+        results, expected, alone = 0.0, 0.0, 0.0
+        for relation in part:
+            probe = probes.get(str(relation))
+            if probe is None or not probe.tuples:
+                continue
+            of_newest = Joins(shape, {**joins.views, relation: self.newest[relation.stream]}).size(part)
+            whole = joins.views[relation].rows
+            results += probe.results
+            expected += 0.0 if of_newest is None else of_newest.rows * probe.tuples / max(whole, 1e-9)
+            alone = max(alone, probe.results * whole / probe.tuples)
+        if found is None or (expected < ENOUGH / 3 and results >= ENOUGH):
+            return alone if results >= ENOUGH else None
+        if join.residuals and not math.isfinite(expected):
+            return None
+        return found.rows * self._drift(join) * (results + SMOOTH) / (expected + SMOOTH)

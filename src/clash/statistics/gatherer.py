@@ -1,0 +1,174 @@
+"""Gathers statistics of what an ingest task admits.
+
+Cost: a hash and an increment per join key and tuple, a compare per sample; predicates are evaluated on a bounded part of each block and
+on what is sampled. A task looks at every tuple up to `FULL` of a stream and at fewer and fewer beyond, so very large batches cost
+little more than large ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, Protocol
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from clash.blocks.words import key_words
+from clash.errors import DataError
+from clash.evaluate import holds
+from clash.model.expressions import Col, Expr
+from clash.model.expressions import columns as columns_of
+from clash.statistics.gathered import Counted, Gathered
+from clash.statistics.kernels import ALL, BUCKETS, Hashes, count_keys, pick
+from clash.statistics.sample import Sample, empty
+from clash.statistics.wanted import Key, OfStream, Wanted
+
+ROWS, KEYS = 256, 96  # of a task's sample
+PIECE = 1024  # rows that are sampled before the first look at how many they are
+FULL = 1 << 18  # tuples of a stream that a task looks at before it begins to skip some
+LOOKED = 2048  # rows of a block on which predicates are evaluated, about
+TAU = "#tau"
+
+
+class Rows(Protocol):
+    """What is needed of a `clash.workers.blocks.Block`."""
+
+    @property
+    def rows(self) -> int: ...
+
+    @property
+    def columns(self) -> Mapping[str, pa.Array]: ...
+
+
+class Gatherer:
+    def __init__(self, wanted: Wanted, timezone: str, share: float = 1.0) -> None:
+        """`share` of the tuples is looked at, at most."""
+        self._streams = {name: _Stream(name, what, timezone, max(1, round(1 / share))) for name, what in wanted.streams.items()}
+        self._thresholds: dict[str, int] = {key.domain: ALL for what in wanted.streams.values() for key in what.keys}
+
+    def add(self, stream: str, block: Rows) -> None:
+        """Tuples of a stream that are not late; columns are called `stream.column`, event times `#tau`."""
+        if block.rows:
+            self._streams.setdefault(stream, _Stream(stream, OfStream(), "UTC", 1)).add(block, self._thresholds)
+
+    def to_json(self) -> dict[str, Any]:
+        return self.gathered().to_json()
+
+    def gathered(self) -> Gathered:
+        found = Gathered({}, {}, {}, {})
+        for stream in self._streams.values():
+            part = stream.gathered(self._thresholds)
+            found = Gathered(*({**a, **b} for a, b in zip(vars(found).values(), vars(part).values(), strict=True)))
+        return found
+
+
+class _Stream:
+    def __init__(self, name: str, wanted: OfStream, timezone: str, stride: int) -> None:
+        self.name, self.keys, self.predicates, self.timezone, self.stride = name, wanted.keys, wanted.predicates, timezone, stride
+        self.counted, self.looked, self.seed = Counted(), 0, 0
+        self.histograms = {str(key): np.zeros(BUCKETS, np.int64) for key in self.keys}
+        self.passes = {str(predicate): (0.0, 0.0) for predicate in self.predicates}
+        layout = tuple(map(str, self.keys)), tuple(map(str, self.predicates))
+        self.samples: dict[Key | None, Sample] = {key: empty(*layout, str(key)) for key in self.keys}
+        if self.predicates or len(self.keys) > 1:
+            self.samples[None] = empty(*layout, None)
+
+    def add(self, block: Rows, thresholds: dict[str, int]) -> None:
+        stride = self.stride << min(20, self.looked // FULL)
+        columns = block.columns
+        tau = columns.get(TAU)
+        low, high = (None, None) if tau is None else pc.min_max(tau).as_py().values()
+        rows = block.rows
+        if stride > 1:
+            index = pa.array(np.arange(self.seed % min(stride, rows), rows, stride, dtype=np.int32))
+            rows = len(index)
+            names = {f"{self.name}.{key.column}" for key in self.keys}
+            names |= {f"{self.name}.{c.column}" for predicate in self.predicates for c in columns_of(predicate)}
+            columns = {name: columns[name].take(index) for name in names if name in columns}
+        weight = block.rows / rows
+        self.counted = self.counted.plus(Counted(block.rows, block.rows * (weight - 1), low, high))
+        hashes = [self._count(columns, rows, key, max(1, round(weight))) for key in self.keys]
+        self._pass(columns, rows, stride)
+        start = 0
+        while start < rows and self.samples:
+            # in growing pieces: the first rows tell how few of the next ones are needed
+            end = min(rows, start + max(PIECE, self.looked + start))
+            self._sample(columns, hashes, start, end, weight, thresholds)
+            start = end
+        self.looked += rows
+        self.seed += rows
+
+    def _count(self, columns: Mapping[str, pa.Array], rows: int, key: Key, weight: int) -> Hashes:
+        column = columns.get(f"{self.name}.{key.column}")
+        if column is None:
+            return np.zeros(rows, np.uint32)
+        words = key_words([column], [key.type], self.timezone)
+        return count_keys(words.words, words.valid, weight, self.histograms[str(key)])
+
+    def _pass(self, columns: Mapping[str, pa.Array], rows: int, stride: int) -> None:
+        """Counts are per tuple of the stream, whatever part is looked at."""
+        step = max(1, rows // LOOKED)
+        index = np.arange(0, rows, step, dtype=np.int32)
+        for predicate in self.predicates:
+            flags = self._holds(predicate, columns, index if step > 1 else None, rows)
+            if flags is not None:
+                passed, looked = self.passes[str(predicate)]
+                self.passes[str(predicate)] = passed + stride * step * int(flags.sum()), looked + stride * step * len(flags)
+
+    def _sample(
+        self, columns: Mapping[str, pa.Array], hashes: list[Hashes], start: int, end: int, weight: float, thresholds: dict[str, int]
+    ) -> None:
+        """The rows from `start` to `end`; `weight`: each stands for so many tuples."""
+        picked: dict[Key | None, NDArray[np.int32]] = {}
+        for key, sample in self.samples.items():
+            own = hashes[self.keys.index(key)][start:end] if key is not None else np.ones(end - start, np.uint32)
+            sample = sample.thinned(min(sample.share, 1 / weight))  # where tuples are skipped, what is looked at is a share already
+            self.samples[key] = sample = sample.lowered(thresholds[key.domain]) if key is not None else sample
+            seed = (self.seed + start) * 0x9E3779B1 + len(picked)
+            picked[key] = start + pick(own, sample.threshold, sample.share * weight, seed)
+        union = np.unique(np.concatenate(list(picked.values()))) if self.predicates else np.empty(0, np.int32)
+        bits = np.zeros(len(union), np.uint16)
+        for number, predicate in enumerate(self.predicates):
+            flags = self._holds(predicate, columns, union, end - start) if len(union) else None
+            if flags is not None:
+                bits |= flags.astype(np.uint16) << np.uint16(number)
+        for key, rows in picked.items():
+            sample = self.samples[key]
+            more = np.column_stack([one[rows] for one in hashes]) if hashes else np.empty((len(rows), 0), np.uint32)
+            passed = bits[np.searchsorted(union, rows)] if self.predicates else np.zeros(len(rows), np.uint16)
+            sample = replace(
+                sample, seen=self.counted.rows, hashes=np.concatenate([sample.hashes, more]), bits=np.concatenate([sample.bits, passed])
+            )
+            self.samples[key] = sample = sample.shrunk(ROWS, KEYS) if sample.rows > 2 * ROWS else sample
+            if key is not None:
+                thresholds[key.domain] = min(thresholds[key.domain], sample.threshold)
+
+    def _holds(
+        self, predicate: Expr, columns: Mapping[str, pa.Array], rows: NDArray[np.int32] | None, total: int
+    ) -> NDArray[np.bool_] | None:
+        """None where it cannot be said: a column is not read, or a row raises that another predicate would have kept from it."""
+        index = None if rows is None else pa.array(rows)
+
+        def column(col: Col) -> pa.Array:
+            whole = columns[f"{self.name}.{col.column}"]
+            return whole if index is None else whole.take(index)
+
+        try:
+            return holds([predicate], column, total if rows is None else len(rows), self.timezone)
+        except (KeyError, DataError):
+            return None
+
+    def gathered(self, thresholds: Mapping[str, int]) -> Gathered:
+        samples = {}
+        for key, sample in self.samples.items():
+            lowered = sample if key is None else sample.lowered(thresholds[key.domain])
+            samples[self.name, None if key is None else str(key)] = lowered.shrunk(ROWS, KEYS)
+        return Gathered(
+            {self.name: self.counted} if self.counted.rows else {},
+            {(self.name, key): counts for key, counts in self.histograms.items() if self.counted.rows},
+            {(self.name, text): passes for text, passes in self.passes.items() if passes[1]},
+            samples if self.counted.rows else {},
+        )
