@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from clash.driver.changes import Change
 from clash.driver.committed import Committed
 from clash.driver.driver import Driver
 from clash.driver.job import Asked, Job
@@ -27,7 +28,8 @@ _names = itertools.count()
 
 
 class InProcess:
-    """`options` override sizes that never change a result (`clash.driver.work.Tuning`)."""
+    """`options` override sizes that never change a result (`clash.driver.work.Tuning`). Every batch is a border between epochs, where
+    changes take effect, unless `epoch` says otherwise. Without `adaptive` the plan changes only when it is asked to."""
 
     def __init__(
         self,
@@ -47,9 +49,11 @@ class InProcess:
         plan: Plan | None = None,
         timezone: str = "UTC",
         options: Mapping[str, int] | None = None,
+        epoch: str | int = 1,
+        adaptive: bool = False,
     ) -> None:
-        asked = tuple(Asked(name, text, tuple((windows or {}).get(name, {}).items())) for name, text in queries.items())
-        self.job = Job(tuple(streams), asked, workers, strategy, cost, layouts, mirs, statistics)
+        asked = tuple(_asked(name, text, (windows or {}).get(name)) for name, text in queries.items())
+        self.job = Job(tuple(streams), asked, workers, strategy, cost, layouts, mirs, statistics, epoch, adaptive)
         self.uri = f"memory:inprocess-{next(_names)}" if uri is None else uri
         self.partitions, self.timezone, self.plan, self.tuning = partitions, timezone, plan, Tuning(**(options or {}))
         self.random = random.Random(seed)
@@ -58,9 +62,38 @@ class InProcess:
     def _driver(self) -> Driver:
         return Driver(self.uri, self.job, self.timezone, self.plan, self.tuning)
 
-    def restart(self) -> None:
-        """As after a stop or a crash: everything from the checkpoint."""
+    def restart(self, job: Job | None = None) -> None:
+        """As after a stop or a crash: everything from the checkpoint; perhaps with another program."""
+        self.job, before = job or self.job, self.driver
         self.driver = self._driver()
+        self.driver.replanner, self.driver.estimate = before.replanner, before.estimate
+
+    # ---- changes, in effect from the next border on ------------------------------------------------------------
+
+    def add_query(self, name: str, text: str, windows: Mapping[str, str] | None = None, history: bool = True) -> Change:
+        return self.driver.changes.add_query(_asked(name, text, windows), history)
+
+    def replace_query(self, name: str, text: str, windows: Mapping[str, str] | None = None, history: bool = True) -> Change:
+        return self.driver.changes.replace_query(_asked(name, text, windows), history)
+
+    def remove_query(self, name: str) -> Change:
+        return self.driver.changes.remove_query(name)
+
+    def rescale(self, workers: int) -> Change:
+        return self.driver.changes.rescale(workers)
+
+    def add_stream(self, stream: Stream) -> Change:
+        return self.driver.add_stream(stream)
+
+    def replan(self, plan: Plan) -> Change:
+        """Use this plan from the next border on."""
+        return self.driver.changes.replan(plan)
+
+    @property
+    def generations(self) -> list[dict[str, Any]]:
+        return self.driver.generations()
+
+    # ---- batches -----------------------------------------------------------------------------------------------
 
     def batch(self, tables: Mapping[str, pa.Table], now: int | None = None) -> Committed:
         """One micro-batch. If it raises, what it had is lost; call it again with the same tables."""
@@ -112,11 +145,18 @@ class InProcess:
     # ---- what came of it ---------------------------------------------------------------------------------------
 
     def results(self, query: str) -> pa.Table:
-        uri, folder = self.driver.sinks[query]
-        return _read(uri, folder, self.driver.result_schema(query))
+        """All committed results, also after the query was removed."""
+        found = self.driver.query(query)
+        if found is None:
+            raise KeyError(query)
+        return _read(*found.place(self.driver.uri), self.driver.result_schema(query))
 
     def late(self, stream: str) -> pa.Table:
         return _read(self.driver.uri, f"{LATE}{stream}", self.driver.program.late_schema(stream))
+
+
+def _asked(name: str, text: str, windows: Mapping[str, str] | None) -> Asked:
+    return Asked(name, text, tuple((windows or {}).items()))
 
 
 def _read(uri: str, folder: str, schema: pa.Schema) -> pa.Table:

@@ -22,6 +22,7 @@ class Committed:
     stores: Mapping[str, Mapping[str, int]]
     seconds: Mapping[str, float]
     watermarks: Mapping[str, int | None]
+    generation: int = 0
 
 
 def tell(reports: Sequence[Mapping[str, Any]], files: Iterable[Mapping[str, Any]]) -> dict[str, Any]:

@@ -1,107 +1,180 @@
 """The driver's part of a batch: decide, record, and, when all tasks have reported, commit.
 
 Invariant: what a batch runs under is recorded before its job starts, so a re-run finds it; the manifest is the one commit point; what
-comes after it (moving result files to their place, cleaning up) can be done again at any time. Spark's batch id is the only clock.
+comes after it (moving result files to their place, cleaning up) can be done again at any time. Spark's batch id is the only clock. Every
+change of queries, workers or plan is a new generation, which starts with the first batch of an epoch and is recorded before that batch.
 """
 
 from __future__ import annotations
 
-import hashlib
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from typing import Any, Literal, get_args
 
 import pyarrow as pa
 
+from clash.driver.changes import Change, Changes, Pending
 from clash.driver.committed import Committed, sizes, tell
-from clash.driver.expiry import Expiry
-from clash.driver.job import Job, check_same, reading_order
+from clash.driver.epochs import Epoch, next_epoch
+from clash.driver.generation import Generation, next_generation
+from clash.driver.history import History
+from clash.driver.job import FORMAT, Job, reading_order
+from clash.driver.kept import note
 from clash.driver.manifest import Manifest, manifest_path, read_last_manifest, stale_manifests, write_manifest
+from clash.driver.replan import Estimate, Policy, Replanner
+from clash.driver.restart import check_format, restarted
+from clash.driver.rewrite import choose
+from clash.driver.running import Running
+from clash.driver.setup import Live, Setup, differences
 from clash.driver.watermarks import Clock, advance, observe
-from clash.driver.work import ContainerRecord, Laid, Tuning, Work
+from clash.driver.work import ContainerRecord, Tuning, Work
 from clash.errors import CheckpointError, OptionError
+from clash.evaluate.types import arrow_type
 from clash.explain import explain_text
-from clash.planner.optimize import optimize
+from clash.model.statistics import Statistics
+from clash.model.stream import Stream
 from clash.planner.plan import Plan
 from clash.state.container import read_container
 from clash.state.failpoints import reach
 from clash.state.jsonfile import read_json, write_json
 from clash.state.storage import open_storage
-from clash.topology import Topology, to_json
+from clash.topology import Topology
+from clash.workers.blocks import NUMBER_BITS
 from clash.workers.messages import to_json as parsed
-from clash.workers.program import Program, load_program
+from clash.workers.program import Program
 from clash.workers.results import LATE, STAGING, place, published, staged
 
 _JOB = "job.json"
+_SETTLE = 5  # batches after which a generation's cost is compared with what it was before
 Format = Literal["text", "json", "dot"]
 FORMATS: tuple[Format, ...] = get_args(Format)
 
 
 class Driver:
-    """One per run. `plan` overrides the planner, for tests."""
+    """One per run. `plan` overrides the first plan, and `replanner` (asked at each border) those after it, for tests. `estimate` tells
+    the statistics of the epochs so far, or a function that works them out beside the stream."""
 
     def __init__(self, uri: str, job: Job, timezone: str = "UTC", plan: Plan | None = None, tuning: Tuning | None = None) -> None:
         self.storage, self.job, self.timezone, self.tuning = open_storage(uri), job, timezone, tuning or Tuning()
         self.uri = self.storage.uri
+        self.history = History(self.storage)
+        self.estimate: Estimate | None = None
+        self.replanner: Callable[[Driver, int], Plan | None] | None = None
+        self.planner = Replanner(Policy())
         if not self.storage.exists(_JOB):
             self._create(plan)
         recorded = read_json(self.storage, _JOB)
-        check_same(recorded, self._told(), uri)
-        self.plan: str = recorded["plan"]
+        check_format(recorded, uri)
+        self._refuse_timezone(recorded["timezone"])
         self.reading: tuple[str, ...] = tuple(recorded["reading"])  # Spark knows its sources by their place in this order
         self.manifest = read_last_manifest(self.storage)
+        decided = read_json(self.storage, _record(self.last + 1)) if self.storage.exists(_record(self.last + 1)) else None
+        number = self.manifest.generation if decided is None else decided["generation"]
+        self.history.drop_after(number)
+        self.wanted = restarted(self.history.read(number), job, uri)  # at a border: the set-up that is to be planned for
         for record in self.manifest.containers:
             read_container(self.storage, record.path, verify=True)
-        self.program: Program = load_program(self.uri, self.plan, timezone)
-        self.topology: Topology = self.program.topology
-        self.expiry = Expiry(self.topology)
-        self.sinks = {q.name: q.sink.place(self.uri, q.name) for q in job.queries}
+        self.running = Running(self.storage, self.timezone, self.history, number)
+        self.running.open(self.manifest.containers if decided is None else decided["plan"])
+        self.changes = Changes(self.generation, self._statistics)
+        self._started = self.wanted != self.generation.setup or job.to_json() != self.generation.program
+        if self._started:
+            self.changes.restart(self.wanted, "start with another program")
+        self._extend(job.streams)
+        committed = self.history.read(self.manifest.generation).setup.queries
+        self.known: dict[str, Live] = {query.name: query for query in (*committed, *self.generation.setup.queries)}
+        self._write_measured()
         self.storage.sweep()  # what killed writers left half written: nobody writes now
         for uri, folder in self.sinks.values():
             open_storage(uri).sweep(published(folder, STAGING))
         self.sweep()
+        self.running.sweep()
 
     def _create(self, plan: Plan | None) -> None:
-        """A new checkpoint: the plan first, because a job without a plan could not go on. It is called after its content: a process may
-        keep what it has read of it, whatever becomes of the folder."""
-        job = self.job
-        if plan is None:
-            plan = optimize(
-                {q.name: q.text for q in job.queries},
-                job.statistics,
-                streams=job.streams,
-                windows={q.name: dict(q.windows) for q in job.queries},
-                workers=job.workers,
-                strategy=job.strategy,
-                cost=job.cost,
-                layouts=job.layouts,
-                mirs=job.mirs,
-                time_limit=0,  # the heuristic: a start never waits for the solver
-            )
-        text = to_json(plan.topology).encode()
-        path = f"plans/{hashlib.sha256(text).hexdigest()[:16]}.json"
-        self.storage.write(path, [text], durable=True)
-        told = {"text": explain_text(plan, compare=False), "json": plan.explain("json"), "dot": plan.explain("dot")}
-        write_json(self.storage, _explained(path), told)
-        write_json(self.storage, _JOB, {**self._told(), "plan": path, "reading": reading_order(job.streams, job.statistics)})
+        """A new checkpoint: the first generation first, because a job without a plan could not go on."""
+        setup = Setup.of(self.job)
+        plan = plan or setup.optimize(self.job.statistics)  # the heuristic: a start never waits for the solver
+        self.history.write(next_generation(None, 0, 0, setup, self.job.to_json(), plan, "start"))
+        order = reading_order(self.job.streams, self.job.statistics)
+        write_json(self.storage, _JOB, {"format": FORMAT, "timezone": self.timezone, "reading": order})
 
-    def _told(self) -> dict[str, Any]:
-        told = self.job.to_json()
-        return {**told, "options": {**told["options"], "timezone": self.timezone}}
+    def _refuse_timezone(self, recorded: str) -> None:
+        if recorded != self.timezone:
+            raise CheckpointError(
+                "the checkpoint belongs to another job",
+                f"{self.uri}: timezone was {recorded!r}, now {self.timezone!r}",
+                "set spark.sql.session.timeZone as it was, or use another checkpoint folder",
+            )
+
+    def _extend(self, streams: Iterable[Stream]) -> None:
+        """New streams come behind the others: Spark keeps what it has read by their places."""
+        new = [stream.name for stream in streams if stream.name not in self.reading]
+        if new:
+            self.reading = (*self.reading, *new)
+            write_json(self.storage, _JOB, {"format": FORMAT, "timezone": self.timezone, "reading": [*self.reading]})
+
+    # ---- looking -----------------------------------------------------------------------------------------------
 
     @property
     def last(self) -> int:
         """The last committed batch, -1 before the first."""
         return self.manifest.batch
 
+    @property
+    def generation(self) -> Generation:
+        """That of the batch that was begun last."""
+        return self.running.generation
+
+    @property
+    def topology(self) -> Topology:
+        return self.running.program.topology
+
+    @property
+    def program(self) -> Program:
+        return self.running.program
+
+    @property
+    def sinks(self) -> dict[str, tuple[str, str]]:
+        """Per query, live or known to this process, where its result files are."""
+        return {name: query.place(self.uri) for name, query in self.known.items()}
+
+    def query(self, name: str) -> Live | None:
+        """The query that has this name or, if none does, had it last."""
+        if name not in self.known:
+            found = self.history.last_of(name)
+            if found is None:
+                return None
+            self.known[name] = found[0]
+        return self.known[name]
+
     def result_schema(self, query: str) -> pa.Schema:
-        return self.program.result_schema(query)
+        if query in self.program.queries:
+            return self.program.result_schema(query)
+        found = self.history.last_of(query)
+        if found is None:
+            raise OptionError("unknown query", repr(query), "name one that was added")
+        return pa.schema([pa.field(o.name, arrow_type(o.expression.type)) for o in found[1].outputs])
 
     def explain(self, format: Format = "text") -> str:
-        """The plan that runs, as it was explained when it was made."""
+        """The plan that runs."""
         if format not in FORMATS:
             raise OptionError("unknown format", repr(format), f"write {', '.join(FORMATS)}")
-        return str(read_json(self.storage, _explained(self.plan))[format])
+        plan = self.generation.plan
+        return explain_text(plan, compare=False) if format == "text" else plan.explain(format)
+
+    def generations(self) -> list[dict[str, Any]]:
+        """Every generation so far, oldest first: when, why, and what it cost beside what was expected."""
+        return self.history.told(self.manifest.measured, self.generation.number)
+
+    def _statistics(self) -> Statistics | None:
+        return self.planner.latest or self.job.statistics or self.generation.plan.asked.statistics
+
+    def add_stream(self, stream: Stream) -> Change:
+        """A stream for queries to come; Spark has to read it from its next start on."""
+        change = self.changes.add_stream(stream)
+        self._extend([stream])
+        return change
 
     # ---- a batch -----------------------------------------------------------------------------------------------
 
@@ -115,33 +188,64 @@ class Driver:
                 f"Spark goes on with batch {batch}, but we have {f'batch {self.last}' if self.last >= 0 else 'none'} last ({self.uri})",
                 "restore both from one copy, or start with an empty checkpoint folder",
             )
-        if self.storage.exists(_record(batch)):
-            recorded = read_json(self.storage, _record(batch))
-        else:
-            now = max(now, self.manifest.now)
-            clocks = advance(self.topology.streams, self.manifest.clocks, now)
-            reach("before-record")
-            told = {name: [clock.high, clock.mark, clock.seen] for name, clock in clocks.items()}
-            recorded = {"now": now, "plan": self.plan, "generation": 0, "clocks": told}
-            write_json(self.storage, _record(batch), recorded)
+        if not self.storage.exists(_record(batch)):
+            self._decide(batch, max(now, self.manifest.now))
         reach("after-record")
+        recorded = read_json(self.storage, _record(batch))
         watermarks = {name: mark for name, (_, mark, _) in recorded["clocks"].items()}
+        containers = self.running.live(self.manifest.containers, watermarks)
+        self.running.open(recorded["plan"])
         return Work(
-            self.uri,
-            recorded["plan"],
-            recorded["generation"],
-            self.timezone,
-            batch,
-            os.urandom(4).hex(),
-            partitions,
-            recorded["now"],
-            self.manifest.first,
-            watermarks,
-            tuple(record for record in self.manifest.containers if not self.expiry.dead(record, watermarks)),
-            self.sinks,
-            {store.id: (Laid(0, store.layouts, self.topology.workers),) for store in self.topology.stores},
+            uri=self.uri,
+            plan=recorded["plan"],
+            generation=recorded["generation"],
+            timezone=self.timezone,
+            batch=batch,
+            attempt=os.urandom(4).hex(),
+            partitions=partitions,
+            now=recorded["now"],
+            first=self.manifest.first,
+            watermarks=watermarks,
+            containers=containers,
+            sinks={query.name: query.place(self.uri) for query in self.generation.setup.queries},
+            layouts=self.running.layouts(containers),
+            rewrite=tuple(recorded["rewrite"]),
             tuning=self.tuning,
         )
+
+    def _decide(self, batch: int, now: int) -> None:
+        """Records what the batch runs under: first the generation, if it starts one, then all of it."""
+        epoch = next_epoch(self.manifest.epoch, self.job.epoch, batch, now, self._started)
+        border = epoch.batch == batch
+        taken, running = self._border(batch, epoch) if border else (None, self.running)
+        clocks = self._clocks(running, now)
+        marks = {name: clock.mark for name, clock in clocks.items()}
+        containers = running.live(self.manifest.containers, marks)
+        plan = running.open(containers)
+        rewrite = choose(containers, running.topology, running.layouts(containers), self.tuning.rewrite_rows)
+        reach("before-record")
+        recorded = {
+            "now": now,
+            "plan": plan,
+            "generation": running.generation.number,
+            "epoch": [*epoch],
+            "clocks": {name: [clock.high, clock.mark, clock.seen] for name, clock in clocks.items()},
+            "rewrite": [*rewrite],
+        }
+        write_json(self.storage, _record(batch), recorded)
+        self.running = running
+        self.known |= {query.name: query for query in self.generation.setup.queries}
+        self.changes.done(taken, self.generation, batch)
+        if border:
+            self._started = False
+            self._ask(epoch)
+
+    def _clocks(self, running: Running, now: int) -> dict[str, Clock]:
+        """A stream that is read anew has not been idle; one that is not read keeps its watermark, which never falls."""
+        declared = running.generation.setup.by_name
+        before = {stream.name for stream in self.running.topology.streams}
+        clocks = {n: c if n in before else replace(c, seen=None) for n, c in self.manifest.clocks.items() if n in declared}
+        return {**clocks, **advance(running.topology.streams, clocks, now)}
 
     def commit(self, work: Work, reports: Sequence[bytes | pa.Buffer]) -> Committed:
         """Makes the batch part of the state, and its results visible."""
@@ -160,20 +264,31 @@ class Driver:
             for name, tau in report["taus"].items():
                 highs[name] = max(tau, highs.get(name, tau))
         numbers = max((report["numbers"] for report in ingested), default=0)
+        before, running = self.manifest, self.running
+        gone = running.gone(before, work)
+        streams = running.generation.setup.streams
+        missing, complete = running.completeness(before, work, highs)
         manifest = Manifest(
-            work.batch,
-            work.now,
-            work.first + numbers * work.partitions,
-            observe(clocks, highs, told["input"], work.now),
-            tuple(_after(work.containers, rounds)),
-            tuple(files),
-            told,
+            batch=work.batch,
+            now=work.now,
+            first=work.first + numbers * work.partitions,
+            clocks=observe(clocks, highs, told["input"], work.now),
+            containers=(*running.held(before.containers, work.watermarks), *_after(work, rounds)),
+            files=tuple(files),
+            told=told,
+            generation=work.generation,
+            epoch=Epoch(*recorded["epoch"]),
+            gone=gone,
+            kept=note(before.kept, running.topology, streams, highs, work.now, gone),
+            missing=missing,
+            complete=complete,
+            measured=_measured(before, work.generation, told),
         )
-        before = self.manifest
         reach("before-manifest")
         write_manifest(self.storage, manifest)
         self.manifest = manifest
         reach("after-manifest")
+        self.changes.completed(manifest.complete)
         committed = self.finish(work.batch)
         self._clean(before)
         return committed
@@ -183,7 +298,7 @@ class Driver:
         manifest = self.manifest
         if batch != manifest.batch:
             raise AssertionError(f"batch {batch} is not the last one committed, {manifest.batch}")
-        results: dict[str, list[str]] = {query.name: [] for query in self.job.queries}
+        results: dict[str, list[str]] = {name: [] for name in self.history.read(manifest.generation).setup.names}
         for file in manifest.files:
             uri, folder = self._place(file["destination"])
             storage = open_storage(uri)
@@ -205,6 +320,7 @@ class Driver:
             sizes(manifest.containers),
             told["seconds"],
             {name: clock.mark for name, clock in manifest.clocks.items()},
+            manifest.generation,
         )
 
     def handed_over(self, batch: int) -> None:
@@ -218,6 +334,55 @@ class Driver:
         ]
         self.storage.delete(gone)
 
+    # ---- borders between epochs --------------------------------------------------------------------------------
+
+    def _border(self, batch: int, epoch: Epoch) -> tuple[Pending | None, Running]:
+        """The generation that starts here, or the one that runs. Nothing that goes wrong with a plan stops the stream."""
+        pending = self.changes.peek()
+        self.wanted = pending.setup
+        given = None if self.replanner is None else self.replanner(self, batch)
+        offer = None
+        if pending.changes:
+            plan, reason = given or pending.plan, "; ".join(differences(self.generation.setup, self.wanted)) or pending.changes[-1].what
+        elif given is not None:
+            plan, reason = given, "given"
+        else:
+            offer = self.planner.take(self.generation.number, epoch.number)
+            if offer is None:
+                return None, self.running
+            plan, reason = offer.plan, offer.reason
+        try:
+            if plan is None or not self.wanted.fits(plan):
+                plan = self.wanted.optimize(self._statistics(), start=self.generation.plan)
+            setup = self._shelved(self.wanted, plan)
+            predicted = None if offer is None else offer.predicted
+            arrival = self.manifest.first << NUMBER_BITS
+            generation = next_generation(self.generation, batch, arrival, setup, self.job.to_json(), plan, reason, predicted)
+        except Exception as error:
+            self.changes.refuse(pending, error)
+            return None, self.running
+        self.history.write(generation)
+        reach("after-generation")
+        return pending, Running(self.storage, self.timezone, self.history, generation.number, self.running)
+
+    def _shelved(self, setup: Setup, plan: Plan) -> Setup:
+        """A new query whose name another one had, with other columns in its results, has a folder of its own under the checkpoint."""
+        queries = []
+        outputs = {q.name: [(o.name, o.expression.type) for o in q.outputs] for q in plan.queries}
+        for query in setup.queries:
+            former = self.history.last_of(query.name) if query.batch is None and query.asked.sink.kind != "parquet" else None
+            if former is not None:
+                same = [(o.name, o.expression.type) for o in former[1].outputs] == outputs[query.name]
+                query = replace(query, folder=former[0].folder if same else f"{query.name}.{self.generation.number + 1}")
+            queries.append(query)
+        return replace(setup, queries=tuple(queries))
+
+    def _ask(self, epoch: Epoch) -> None:
+        """Beside the stream: is there a better plan, by what the epochs so far have shown?"""
+        if self.job.adaptive and self.replanner is None and epoch.number > 0:
+            found = None if self.estimate is None else self.estimate()
+            self.planner.ask(self.generation.number, epoch.number, self.generation.setup, self.generation.plan, found)
+
     # ---- cleaning up -------------------------------------------------------------------------------------------
 
     def _clean(self, before: Manifest) -> None:
@@ -225,8 +390,24 @@ class Driver:
         kept = {record.path for record in self.manifest.containers}
         gone = [record.path for record in before.containers if record.path not in kept]
         gone += [manifest_path(before.batch), _record(self.last)]
-        self.storage.delete(gone)
+        self.storage.delete([*gone, *self.running.stale()])
+        if before.generation != self.manifest.generation:
+            self._write_measured()
+        self.history.keep({record.generation for record in self.manifest.containers} | {self.generation.number})
+        self._learn()
         reach("after-cleanup")
+
+    def _learn(self) -> None:
+        """Did a better plan make batches cheaper? Asked once, when it has run for a while."""
+        now = self.manifest.measured.get(self.generation.number, (0, 0, 0.0))
+        before = self.manifest.measured.get(self.generation.number - 1, (0, 0, 0.0))
+        if self.generation.predicted is not None and now[0] == _SETTLE and before[1] and now[1]:
+            self.planner.learn(before[2] / before[1], now[2] / now[1])
+
+    def _write_measured(self) -> None:
+        for number, sums in self.manifest.measured.items():
+            if number < self.manifest.generation:
+                self.history.write_measured(number, sums)
 
     def sweep(self) -> None:
         """Deletes whatever the last manifest does not name: leftovers of attempts that failed or were killed."""
@@ -236,7 +417,7 @@ class Driver:
         gone += [path for name in self.storage.list("batches") if (path := f"batches/{name}") != _record(self.last + 1)]
         self.storage.delete(gone)
         named = {(file["destination"], file["name"]) for file in self.manifest.files}
-        late = {f"{LATE}{stream.name}" for stream in self.topology.streams}
+        late = {f"{LATE}{stream.name}" for stream in self.generation.setup.streams}
         for destination in (*self.sinks, *late):
             uri, folder = self._place(destination)
             storage = open_storage(uri)
@@ -250,23 +431,28 @@ class Driver:
         return place(self.uri, self.sinks, destination)
 
     def _is_handed(self, destination: str) -> bool:
-        return any(q.name == destination and q.sink.handed_over for q in self.job.queries)
+        return destination in self.known and self.known[destination].asked.sink.handed_over
 
 
 def _record(batch: int) -> str:
     return f"batches/{batch:09d}.json"
 
 
-def _explained(plan: str) -> str:
-    return f"{plan.removesuffix('.json')}.explained.json"
-
-
-def _after(containers: Iterable[ContainerRecord], rounds: Iterable[dict[str, Any]]) -> list[ContainerRecord]:
+def _after(work: Work, rounds: Iterable[dict[str, Any]]) -> list[ContainerRecord]:
     """The containers after a batch; a store's are in order of age."""
-    found = {record.path: record for record in containers}
+    rewritten = set(work.rewrite)
+    found = {record.path: record for record in work.containers if record.path not in rewritten}
     for report in rounds:
         for path in report["removed"]:
             found.pop(path, None)
         for record in map(ContainerRecord.from_json, report["added"]):
             found[record.path] = record
     return list(found.values())
+
+
+def _measured(before: Manifest, generation: int, told: dict[str, Any]) -> dict[int, tuple[int, int, float]]:
+    """Sums of this generation and of the one before it."""
+    batches, tuples, seconds = before.measured.get(generation, (0, 0, 0.0))
+    spent = round(seconds + sum(told["seconds"].values()), 6)
+    kept = {number: sums for number, sums in before.measured.items() if number >= generation - 1}
+    return {**kept, generation: (batches + 1, tuples + sum(told["input"].values()), spent)}

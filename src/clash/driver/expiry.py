@@ -2,45 +2,53 @@
 
 Invariant: for every live query that reads the store, and every alias j outside the row, min over the row's parts k of τ_k + D[k, j] lies
 below the watermark of j's stream. All streams of the query count, not only neighbours, and the own one in a self-join. A container
-is judged by its largest event time per part, so it is dead only if all its rows are.
+is judged by its largest event time per part, so it is dead only if all its rows are. A store that no live query reads is dead as a
+whole, and so is what an intermediate store held before it was last introduced.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
+from clash.driver.generation import Begun
 from clash.driver.work import ContainerRecord
 from clash.model.relation import Relation
+from clash.model.stream import Stream
+from clash.planner.orders import StoreKey
 from clash.topology import Topology
 from clash.topology.data import Store
+from clash.topology.names import store_id
 
 Watermarks = Mapping[str, int | None]
 Need = tuple[dict[int, int | None], str]  # part number → D[k, j], and j's stream
 
 
 class Expiry:
-    """The needs of every store, worked out once per topology."""
+    """The needs of every store, worked out once per generation. `streams`: all that are declared, read or not."""
 
-    def __init__(self, topology: Topology) -> None:
-        self.topology = topology
+    def __init__(self, topology: Topology, streams: Iterable[Stream], introduced: Mapping[str, Begun]) -> None:
+        self.topology, self.introduced = topology, introduced
         self.needs = {store.id: list(self._needs(store)) for store in topology.stores}
+        all_kept = {stream.name: stream for stream in streams if stream.keep == "all"}
+        self.held = {store_id(StoreKey(name, None)): stream for name, stream in all_kept.items()}
+        self.held |= {store.id: all_kept[store.stream] for store in topology.stores if store.stream in all_kept}
 
     def dead(self, record: ContainerRecord, watermarks: Watermarks) -> bool:
-        store = self.topology.store.get(record.store)
-        if store is None:
+        held = self.held.get(record.store)
+        if held is not None and not self._released(held, record.taus[0][1], watermarks):
+            return False
+        if record.store not in self.topology.store:
+            return True
+        begun = self.introduced.get(record.store)
+        if begun is not None and record.generation < begun.generation:
             return True
         if not record.taus:
             return False
         latest = [largest for _, largest in record.taus]
-        return self._released(store, latest[0], watermarks) and all(
-            _passed(latest, spans, watermarks.get(stream)) for spans, stream in self.needs[store.id]
-        )
+        return all(_passed(latest, spans, watermarks.get(stream)) for spans, stream in self.needs[record.store])
 
-    def _released(self, store: Store, tau: int, watermarks: Watermarks) -> bool:
-        """keep="all": a tuple is kept for its declared window as if it were joined with every stream."""
-        stream = next((s for s in self.topology.streams if s.name == store.stream and s.keep == "all"), None)
-        if stream is None:
-            return True
+    def _released(self, stream: Stream, tau: int, watermarks: Watermarks) -> bool:
+        """keep="all": a tuple is kept for its declared window as if it were joined with every stream that is read."""
         marks = [watermarks.get(s.name) for s in self.topology.streams]
         return stream.window is not None and all(mark is not None and tau + stream.window < mark for mark in marks)
 

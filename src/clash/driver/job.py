@@ -1,4 +1,4 @@
-"""What a program asked for, as the checkpoint remembers it."""
+"""What a program asks for, as the checkpoint remembers it."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
-from clash.errors import CheckpointError, OptionError
+from clash.errors import OptionError
 from clash.model.statistics import Statistics
 from clash.model.stream import Stream
 from clash.planner.costs import CostName, LayoutRule
 from clash.planner.space import StrategyName
 
 SinkKind = Literal["checkpoint", "parquet", "memory", "console", "foreach"]
-_FORMAT = 2
+FORMAT = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,9 +44,23 @@ class Asked:
     windows: tuple[tuple[str, str], ...] = ()
     sink: SinkRecord = SinkRecord()
 
+    @property
+    def meaning(self) -> tuple[str, tuple[tuple[str, str], ...]]:
+        """Two that agree in it are the same query: the layout of a text does not matter."""
+        return " ".join(self.text.split()), tuple(sorted(self.windows))
+
+    def to_json(self) -> dict[str, Any]:
+        return {"name": self.name, "text": self.text, "windows": dict(self.windows), "sink": asdict(self.sink)}
+
+    @staticmethod
+    def from_json(data: Mapping[str, Any]) -> Asked:
+        return Asked(data["name"], data["text"], tuple(data["windows"].items()), SinkRecord(**data["sink"]))
+
 
 @dataclass(frozen=True)
 class Job:
+    """`epoch`: a duration, or a number of micro-batches. Not `adaptive`: the plan changes only with queries, streams and workers."""
+
     streams: tuple[Stream, ...]
     queries: tuple[Asked, ...]
     workers: int = 4
@@ -55,27 +69,18 @@ class Job:
     layouts: LayoutRule = "one"
     mirs: bool = True
     statistics: Statistics | None = None
+    epoch: str | int = "1 second"
+    adaptive: bool = True
 
     def __post_init__(self) -> None:
         if not self.queries:
             raise OptionError("there is no query to run", "", 'call engine.query("q1", "SELECT …") before engine.start()')
-        for what, values in (
-            ("queries of one name", [q.name for q in self.queries]),
-            ("streams of one name", [s.name for s in self.streams]),
-            ("queries write to one folder", [q.sink.path for q in self.queries if q.sink.path is not None]),
-        ):
-            twice = [value for at, value in enumerate(values) if value in values[:at]]
-            if twice:
-                raise OptionError(f"two {what}", repr(twice[0]), "give one of them another name")
+        refuse_twice(self.streams, self.queries)
 
     def to_json(self) -> dict[str, Any]:
-        """What a restart has to agree with. Statistics are not part of it: the plan that they led to is recorded."""
+        """What the next start is compared with. Statistics are not part of it: the plan that they led to is recorded."""
         return {
-            "format": _FORMAT,
-            "streams": {stream.name: _stream(stream) for stream in self.streams},
-            "queries": {
-                q.name: {"text": " ".join(q.text.split()), "windows": dict(q.windows), "sink": asdict(q.sink)} for q in self.queries
-            },
+            "queries": [query.to_json() for query in self.queries],
             "options": {
                 "workers": self.workers,
                 "strategy": self.strategy,
@@ -84,6 +89,19 @@ class Job:
                 "mirs": self.mirs,
             },
         }
+
+
+def refuse_twice(streams: Iterable[Stream], queries: Iterable[Asked]) -> None:
+    """Names are unique, and so are folders."""
+    queries = tuple(queries)
+    for what, values in (
+        ("queries of one name", [q.name for q in queries]),
+        ("streams of one name", [s.name for s in streams]),
+        ("queries write to one folder", [q.sink.path for q in queries if q.sink.path is not None]),
+    ):
+        twice = [value for at, value in enumerate(values) if value in values[:at]]
+        if twice:
+            raise OptionError(f"two {what}", repr(twice[0]), "give one of them another name")
 
 
 def reading_order(streams: Iterable[Stream], statistics: Statistics | None) -> list[str]:
@@ -100,55 +118,3 @@ def reading_order(streams: Iterable[Stream], statistics: Statistics | None) -> l
         lighter = min(sides, key=lambda side: (sum(map(statistics.rate, side)), len(side)))
         lighter.append(name)
     return [*reversed(sides[0]), first, *sides[1]]
-
-
-def _stream(stream: Stream) -> dict[str, Any]:
-    return {**asdict(stream), "columns": [list(column) for column in stream.columns]}
-
-
-def check_same(recorded: Mapping[str, Any], asked: Mapping[str, Any], uri: str) -> None:
-    """Refuses to go on from the checkpoint of another job, and says what differs."""
-    if recorded.get("format") != asked["format"]:
-        raise CheckpointError(
-            "the checkpoint was written by another version of clash",
-            f"{uri} has format {recorded.get('format')}, this version writes {asked['format']}",
-            "use another checkpoint folder, or the version that wrote it",
-        )
-    found = list(_differences(recorded, asked))
-    if found:
-        raise CheckpointError(
-            "the checkpoint belongs to another job",
-            f"{uri}: {'; '.join(found[:5])}" + (f"; and {len(found) - 5} more" if len(found) > 5 else ""),
-            "start with the same streams and queries, or use another checkpoint folder",
-        )
-
-
-def _differences(recorded: Mapping[str, Any], asked: Mapping[str, Any]) -> Iterable[str]:
-    for kind, one in (("streams", "stream"), ("queries", "query")):
-        old, new = recorded[kind], asked[kind]
-        for name in sorted({*old, *new}):
-            if name not in new:
-                yield f"{one} {name} is missing"
-            elif name not in old:
-                yield f"{one} {name} is new"
-            elif one == "stream":
-                yield from _columns(name, old[name], new[name])
-            else:
-                yield from (f"{what} of query {name} was {old[name][what]!r}, now {new[name][what]!r}"
-                            for what in old[name] if old[name][what] != new[name].get(what))  # fmt: skip
-    yield from (f"{name} was {value!r}, now {asked['options'].get(name)!r}"
-                for name, value in recorded["options"].items() if value != asked["options"].get(name))  # fmt: skip
-
-
-def _columns(stream: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterable[str]:
-    before, now = dict(map(tuple, old["columns"])), dict(map(tuple, new["columns"]))
-    for column in sorted({*before, *now}):
-        if column not in now:
-            yield f"column {stream}.{column} is missing"
-        elif column not in before:
-            yield f"column {stream}.{column} is new"
-        elif before[column] != now[column]:
-            yield f"column {stream}.{column} was {before[column]}, now {now[column]}"
-    for what in old:
-        if what != "columns" and old[what] != new.get(what):
-            yield f"{what} of stream {stream} was {old[what]!r}, now {new.get(what)!r}"

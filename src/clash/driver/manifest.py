@@ -10,8 +10,11 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from clash.driver.epochs import Epoch
+from clash.driver.kept import Entry
 from clash.driver.watermarks import Clock
 from clash.driver.work import ContainerRecord
+from clash.model.relation import Relation
 from clash.state.jsonfile import read_json, write_json
 from clash.state.storage import Storage
 
@@ -20,7 +23,9 @@ FOLDER = "manifests"
 
 @dataclass(frozen=True)
 class Manifest:
-    """`first`: the arrival number that the next batch starts with. `told`: what is shown of the batch."""
+    """`first`: the arrival number that the next batch starts with. `told`: what is shown of the batch. `gone`: per stream, the largest
+    event time that its store has lost; `kept`: what it kept, see `clash.driver.kept`. `missing`: per query, what may be missing for it;
+    `complete`: from which batch on nothing is. `measured`: of this generation and the one before, batches, tuples and seconds."""
 
     batch: int = -1
     now: int = 0
@@ -29,6 +34,13 @@ class Manifest:
     containers: tuple[ContainerRecord, ...] = ()
     files: tuple[Mapping[str, Any], ...] = ()
     told: Mapping[str, Any] = field(default_factory=dict)
+    generation: int = 0
+    epoch: Epoch | None = None
+    gone: Mapping[str, int] = field(default_factory=dict)
+    kept: Mapping[str, tuple[Entry, ...]] = field(default_factory=dict)
+    missing: Mapping[str, Mapping[Relation, int]] = field(default_factory=dict)
+    complete: Mapping[str, int] = field(default_factory=dict)
+    measured: Mapping[int, tuple[int, int, float]] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -39,7 +51,27 @@ class Manifest:
             "containers": [record.to_json() for record in self.containers],
             "files": [dict(file) for file in self.files],
             "told": dict(self.told),
+            "generation": self.generation,
+            "epoch": None if self.epoch is None else [*self.epoch],
+            "gone": dict(self.gone),
+            "kept": {stream: [entry.to_json() for entry in log] for stream, log in self.kept.items()},
+            "missing": {query: [[*relation, tau] for relation, tau in sorted(lacks.items())] for query, lacks in self.missing.items()},
+            "complete": dict(self.complete),
+            "measured": {str(number): [*sums] for number, sums in self.measured.items()},
         }
+
+    @staticmethod
+    def from_json(data: Mapping[str, Any]) -> Manifest:
+        read = {
+            "clocks": {name: Clock(**clock) for name, clock in data["clocks"].items()},
+            "containers": tuple(map(ContainerRecord.from_json, data["containers"])),
+            "files": tuple(data["files"]),
+            "epoch": None if data["epoch"] is None else Epoch(*data["epoch"]),
+            "kept": {stream: tuple(map(Entry.from_json, log)) for stream, log in data["kept"].items()},
+            "missing": {query: {Relation(s, n): tau for s, n, tau in lacks} for query, lacks in data["missing"].items()},
+            "measured": {int(number): tuple(sums) for number, sums in data["measured"].items()},
+        }
+        return Manifest(**{**data, **read})
 
 
 def write_manifest(storage: Storage, manifest: Manifest) -> None:
@@ -51,16 +83,7 @@ def read_last_manifest(storage: Storage) -> Manifest:
     names = [name for name in storage.list(FOLDER) if name.endswith(".json")]
     if not names:
         return Manifest()
-    data = read_json(storage, f"{FOLDER}/{max(names)}")
-    return Manifest(
-        data["batch"],
-        data["now"],
-        data["first"],
-        {name: Clock(**clock) for name, clock in data["clocks"].items()},
-        tuple(map(ContainerRecord.from_json, data["containers"])),
-        tuple(data["files"]),
-        data["told"],
-    )
+    return Manifest.from_json(read_json(storage, f"{FOLDER}/{max(names)}"))
 
 
 def stale_manifests(storage: Storage, last: int) -> list[str]:

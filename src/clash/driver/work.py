@@ -67,6 +67,7 @@ class Tuning:
     file_bytes: int = 64 << 20  # of a result file before the next one is begun
     merge_rows: int = 1 << 26  # of a merged container, at most
     memory: int = 512 << 20  # bytes of blocks that wait in memory; more of them wait on disk
+    rewrite_rows: int = 1 << 19  # of older layouts that a batch rewrites into today's, about
 
 
 @dataclass(frozen=True)

@@ -22,6 +22,7 @@ DESCRIPTIONS = MappingProxyType(
         "round-results": "a worker has written the result files of a round and has not reported them",
         "round-end": "a worker has sent all its messages of a round",
         "before-record": "the driver has planned a batch and not recorded it",
+        "after-generation": "the driver has recorded a new generation and not the batch that starts it",
         "after-record": "the driver has recorded a batch and not started its job",
         "before-manifest": "the driver has all reports of a batch: not committed yet",
         "after-manifest": "the driver has written the manifest: committed, nothing published",

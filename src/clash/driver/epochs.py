@@ -1,0 +1,27 @@
+"""Epochs: ranges of micro-batches, counted in batches or in the time that the batches are recorded with.
+
+Invariant: an epoch starts with a batch, and the batch's record says which; a re-run finds it there. Where nothing comes for long, epochs
+are not made up: the next batch starts the next one.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from clash.model.durations import parse_duration
+
+
+class Epoch(NamedTuple):
+    """`batch` and `now`: of its first batch."""
+
+    number: int
+    batch: int
+    now: int
+
+
+def next_epoch(last: Epoch | None, length: str | int, batch: int, now: int, force: bool = False) -> Epoch:
+    """The epoch of a batch, after that of the batch before; `force` begins a new one."""
+    if last is None:
+        return Epoch(0, batch, now)
+    over = batch - last.batch >= length if isinstance(length, int) else now - last.now >= parse_duration(length, "the epoch")
+    return Epoch(last.number + 1, batch, now) if over or force else last

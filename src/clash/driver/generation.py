@@ -1,0 +1,142 @@
+"""A generation: the batches under one set-up and one plan, and since when each part of its state has been what it is.
+
+Invariant: generations are numbered in order; each starts with a batch and is recorded before that batch is. An intermediate store keeps
+its beginning as long as every generation has it: one that was dropped and comes back is a new one. A column counts as kept since it was
+last missing, a layout since it was last another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+from clash.driver.planfile import plan_from_json, plan_to_json
+from clash.driver.setup import Setup
+from clash.driver.work import ContainerRecord, Laid
+from clash.planner.plan import Plan
+from clash.topology import Topology
+from clash.topology.past import Past
+
+FOLDER = "generations"
+
+
+class Begun(NamedTuple):
+    """The generation that introduced an intermediate store, and its first arrival."""
+
+    generation: int
+    arrival: int
+
+
+@dataclass(frozen=True)
+class Generation:
+    """`arrival`: of the first tuple under it. `program`: what the program asked for at its last start. `timed`: do tuples carry event
+    times? `predicted`: what the planner expected the plan before and this one to cost, where it compared them."""
+
+    number: int
+    batch: int
+    arrival: int
+    setup: Setup
+    program: Mapping[str, Any]
+    plan: Plan
+    timed: bool
+    introduced: Mapping[str, Begun]
+    columns: Mapping[str, Mapping[str, int]]
+    laid: Mapping[str, Laid]
+    reason: str
+    predicted: tuple[float, float] | None = None
+
+    def past(self, containers: Iterable[ContainerRecord]) -> Past:
+        """What the live containers lack. Only how it compares with the bounds is told of their age, so that the past, and with it the
+        topology, stays the same from batch to batch."""
+        oldest: dict[str, int] = {}
+        for record in containers:
+            oldest[record.store] = min(record.first, oldest.get(record.store, record.first))
+        least = min(oldest.values(), default=self.arrival)
+        introduced = {store: begun.arrival for store, begun in self.introduced.items() if begun.arrival > least}
+        added = {query.name: query.arrival for query in self.setup.queries if query.arrival is not None and query.arrival > least}
+        columns = {
+            store: late for store, all_ in self.columns.items() if (late := {name: since for name, since in all_.items() if since > least})
+        }
+        bounds = {*introduced.values(), *added.values(), *(since for late in columns.values() for since in late.values())}
+        if not bounds:
+            return Past()
+        ages = {store: max((bound for bound in bounds if bound <= first), default=0) for store, first in oldest.items()}
+        fresh = frozenset(query.name for query in self.setup.queries if not query.history and query.name in added)
+        return Past(introduced=introduced, added=added, fresh=fresh, columns=columns, oldest=ages)
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "number": self.number,
+            "batch": self.batch,
+            "arrival": self.arrival,
+            "setup": self.setup.to_json(),
+            "program": dict(self.program),
+            "plan": plan_to_json(self.plan),
+            "timed": self.timed,
+            "introduced": {store: [*begun] for store, begun in self.introduced.items()},
+            "columns": {store: dict(columns) for store, columns in self.columns.items()},
+            "laid": {store: laid.to_json() for store, laid in self.laid.items()},
+            "reason": self.reason,
+            "predicted": None if self.predicted is None else [*self.predicted],
+        }
+
+    @staticmethod
+    def from_json(data: Mapping[str, Any]) -> Generation:
+        setup = Setup.from_json(data["setup"])
+        predicted = data["predicted"]
+        read = {
+            "setup": setup,
+            "plan": plan_from_json(data["plan"], setup.by_name),
+            "introduced": {store: Begun(*begun) for store, begun in data["introduced"].items()},
+            "laid": {store: Laid.from_json(laid) for store, laid in data["laid"].items()},
+            "predicted": None if predicted is None else (predicted[0], predicted[1]),
+        }
+        return Generation(**{**data, **read})
+
+
+def next_generation(
+    previous: Generation | None,
+    batch: int,
+    arrival: int,
+    setup: Setup,
+    program: Mapping[str, Any],
+    plan: Plan,
+    reason: str,
+    predicted: tuple[float, float] | None = None,
+) -> Generation:
+    """The generation that starts with `batch`, whose first arrival is `arrival`."""
+    number = 0 if previous is None else previous.number + 1
+    topology, timed = plan.topology, is_timed(plan.topology)
+    before = previous.introduced if previous is not None and previous.timed == timed else {}  # else the rows have other columns
+    introduced = {store.id: before.get(store.id, Begun(number, arrival)) for store in topology.stores if store.join is not None}
+    laid = {}
+    for store in topology.stores:
+        now = Laid(number, store.layouts, plan.workers)
+        old = None if previous is None else previous.laid.get(store.id)
+        anew = store.id in introduced and introduced[store.id].generation == number
+        laid[store.id] = now if old is None or anew or old[1:] != now[1:] else old
+    live = tuple(replace(q, batch=batch, arrival=arrival) if q.batch is None else q for q in setup.queries)
+    setup = replace(setup, queries=live)
+    columns = _columns(previous, arrival, topology)
+    return Generation(number, batch, arrival, setup, program, plan, timed, introduced, columns, laid, reason, predicted)
+
+
+def is_timed(topology: Topology) -> bool:
+    """As `clash.workers.program.Program` has it: does some window or time band bound something?"""
+    bounded = any(window is not None for query in topology.queries for _, window in query.join.windows)
+    return bounded or any(span is not None for store in topology.stores for _, span in store.horizons)
+
+
+def _columns(previous: Generation | None, arrival: int, topology: Topology) -> dict[str, dict[str, int]]:
+    all_kept = {stream.name for stream in topology.streams if stream.keep == "all"}
+    found = {}
+    for store in topology.stores:
+        if store.stream is not None and store.stream not in all_kept:
+            before = {} if previous is None else previous.columns.get(store.id, {})
+            found[store.id] = {column.column: before.get(column.column, arrival) for column in store.columns}
+    return found
+
+
+def generation_path(number: int) -> str:
+    return f"{FOLDER}/{number:06d}.json"

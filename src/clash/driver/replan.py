@@ -1,0 +1,146 @@
+"""Re-planning beside the stream: statistics of an epoch are looked at in the next one, and a better plan is used in the one after.
+
+Invariant: a batch never waits for it. At the border into epoch i + 1 it is handed the statistics of epoch i; what it finds is offered at
+a border into i + 2 or later, and only for the generation that it was asked about. It changes nothing unless the gain that it predicts beats
+a threshold, and not too often: a change that did not make batches cheaper doubles the pause before the next. A failure costs a warning.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from threading import Lock, Thread
+
+from clash.driver.price import price
+from clash.driver.setup import Setup
+from clash.model.statistics import Statistics
+from clash.planner.plan import Plan
+
+_LOG = logging.getLogger("clash")
+Found = Statistics | Callable[[], Statistics | None] | None  # statistics, or how to work them out
+Estimate = Callable[[], Found]
+_SHOWN = 3
+
+
+@dataclass(frozen=True)
+class Policy:
+    """`gain`: predicted, as a share of the cost. `moved`: the share by which a number must change to be looked at again. `pause`: epochs
+    between two changes of plan, at least; `longest`: after changes that did not help."""
+
+    gain: float = 0.1
+    moved: float = 0.2
+    seconds: float = 5.0
+    pause: int = 2
+    longest: int = 64
+
+
+@dataclass(frozen=True)
+class Offer:
+    """A better plan, found in `epoch` for a generation."""
+
+    generation: int
+    epoch: int
+    plan: Plan
+    reason: str
+    predicted: tuple[float, float]
+
+
+class Replanner:
+    def __init__(self, policy: Policy | None = None) -> None:
+        self.policy = policy or Policy()
+        self.latest: Statistics | None = None  # the statistics that were looked at last
+        self._lock = Lock()
+        self._thread: Thread | None = None
+        self._offer: Offer | None = None
+        self._basis: tuple[int, Statistics] | None = None  # the generation and the statistics that were looked at last
+        self._warned = False
+        self._pause = self.policy.pause
+        self._changed: int | None = None  # the epoch of the last change
+
+    def ask(self, generation: int, epoch: int, setup: Setup, plan: Plan, found: Found) -> None:
+        """At the border into `epoch`. While an earlier question is open this one is left out."""
+        with self._lock:
+            if self._thread is not None and self._thread.is_alive():
+                return
+            arguments = (generation, epoch, setup, plan, found)
+            self._thread = Thread(target=self._work, args=arguments, name="clash-replan", daemon=True)
+            self._thread.start()
+
+    def take(self, generation: int, epoch: int) -> Offer | None:
+        """What was found in an earlier epoch for this generation, if the last change is long enough ago."""
+        with self._lock:
+            offer = self._offer
+            if offer is None or offer.epoch >= epoch:
+                return None
+            if offer.generation != generation:
+                self._offer = None
+                return None
+            if self._changed is not None and epoch - self._changed < self._pause:
+                return None
+            self._offer = None
+            self._changed = epoch
+            return offer
+
+    def learn(self, before: float, after: float) -> None:
+        """What tuples cost before and after a change of plan, as measured."""
+        with self._lock:
+            self._pause = self.policy.pause if after < before else min(2 * self._pause, self.policy.longest)
+
+    def wait(self, timeout: float | None = None) -> None:
+        """Until the open question is answered; for tests."""
+        thread = self._thread
+        if thread is not None:
+            thread.join(timeout)
+
+    def _work(self, generation: int, epoch: int, setup: Setup, plan: Plan, found: Found) -> None:
+        try:
+            statistics = found() if callable(found) else found
+            self.latest = statistics or self.latest
+            offer = self._look(generation, epoch, setup, plan, plan.asked.statistics if statistics is None else statistics)
+        except Exception as error:
+            if not self._warned:
+                _LOG.warning("no better plan was looked for: %s", error, exc_info=True)
+            self._warned = True
+            return
+        if offer is not None:
+            with self._lock:
+                self._offer = offer
+
+    def _look(self, generation: int, epoch: int, setup: Setup, plan: Plan, statistics: Statistics) -> Offer | None:
+        known = self._basis if self._basis is not None and self._basis[0] == generation else None
+        basis = known[1] if known is not None else plan.asked.statistics
+        changes = moved(basis, statistics, self.policy.moved)
+        solved = known is not None or plan.optimal or plan.asked.time_limit > 0
+        if not changes and solved:
+            return None
+        better = setup.optimize(statistics, self.policy.seconds, start=plan)
+        self._basis = (generation, statistics)
+        old = price(plan, better.asked.statistics)
+        if old is None or better.cost >= old * (1 - self.policy.gain):
+            return None
+        moves = moved(plan.asked.statistics, statistics, self.policy.moved)
+        reason = "statistics moved: " + _listed(moves) if moves else "the solver's plan after the first one"
+        return Offer(generation, epoch, better, reason, (old, better.cost))
+
+
+def moved(old: Statistics, new: Statistics, share: float) -> list[str]:
+    """The numbers that differ by more than a share, the largest change first."""
+    found: list[tuple[float, str]] = []
+    tables = (
+        (dict(old.rates), dict(new.rates), old.default_rate),
+        (dict(old.selectivities), dict(new.selectivities), old.default_selectivity),
+        ({" ⋈ ".join(k): v for k, v in old.sizes.items()}, {" ⋈ ".join(k): v for k, v in new.sizes.items()}, None),
+    )
+    for before, after, default in tables:
+        for name, value in after.items():
+            was = before.get(name, default)
+            if was is None:
+                found.append((1.0, f"{name} is {value:.3g}"))
+            elif abs(value - was) > share * max(value, was):
+                found.append((abs(value - was) / max(value, was), f"{name} {was:.3g} → {value:.3g}"))
+    return [text for _, text in sorted(found, key=lambda item: (-item[0], item[1]))]
+
+
+def _listed(texts: list[str]) -> str:
+    return ", ".join(texts[:_SHOWN]) + (f" and {len(texts) - _SHOWN} more" if len(texts) > _SHOWN else "")

@@ -1,0 +1,133 @@
+"""A generation at work: its topology as the live containers require it, what expires, what is kept for whom.
+
+Invariant: everything here follows from the generation's record, the last manifest and the watermarks of the batch, so a re-run finds the
+same. The topology is written once per past, under the name of its content; a past changes when old rows have gone.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping
+
+from clash.driver.expiry import Expiry, Watermarks
+from clash.driver.history import History
+from clash.driver.kept import is_complete, missing, settled
+from clash.driver.manifest import Manifest
+from clash.driver.work import ContainerRecord, Laid, Work
+from clash.model.relation import Relation
+from clash.planner.orders import StoreKey
+from clash.state.storage import Storage
+from clash.topology import build, to_json
+from clash.topology.names import store_id
+from clash.topology.past import Past
+from clash.workers.program import Program, load_program
+
+_PLANS = "plans"
+
+
+class Running:
+    def __init__(self, storage: Storage, timezone: str, history: History, number: int, before: Running | None = None) -> None:
+        self.storage, self.timezone, self.history = storage, timezone, history
+        self.generation = history.read(number)
+        self.topology = self.generation.plan.topology  # as if there were no past
+        self.expiry = Expiry(self.topology, self.generation.setup.streams, self.generation.introduced)
+        self.program: Program
+        self.plan: str = "" if before is None else before.plan
+        self._past: tuple[Past, str] | None = None
+        self._stale: set[str] = set() if before is None else {*before._stale}
+
+    # ---- the topology ------------------------------------------------------------------------------------------
+
+    def open(self, plan: str | Iterable[ContainerRecord]) -> str:
+        """Uses the topology of that name, or the one that these containers require; its name."""
+        path = plan if isinstance(plan, str) else self._write(self.generation.past(plan))
+        self._stale = (self._stale | {self.plan}) - {path, ""}
+        self.plan, self.program = path, load_program(self.storage.uri, path, self.timezone)
+        return path
+
+    def _write(self, past: Past) -> str:
+        if self._past is None or self._past[0] != past:
+            plan = self.generation.plan
+            bounded = past != Past()
+            topology = (
+                build(plan.queries, dict(plan.streams), plan.probe_orders, plan.stores, plan.workers, past) if bounded else self.topology
+            )
+            text = to_json(topology).encode()
+            self._past = past, f"{_PLANS}/{hashlib.sha256(text).hexdigest()[:16]}.json"
+            if not self.storage.exists(self._past[1]):
+                self.storage.write(self._past[1], [text], durable=True)
+        return self._past[1]
+
+    def stale(self) -> list[str]:
+        """Topologies that no batch to come needs; told once."""
+        gone, self._stale = sorted(self._stale), set()
+        if self._past is not None and self._past[1] in gone:
+            self._past = None
+        return gone
+
+    def sweep(self) -> None:
+        self.storage.delete([path for name in self.storage.list(_PLANS) if (path := f"{_PLANS}/{name}") != self.plan])
+
+    # ---- containers --------------------------------------------------------------------------------------------
+
+    def live(self, containers: Iterable[ContainerRecord], watermarks: Watermarks) -> tuple[ContainerRecord, ...]:
+        """Those that a batch reads."""
+        return tuple(r for r in containers if r.store in self.topology.store and not self.expiry.dead(r, watermarks))
+
+    def held(self, containers: Iterable[ContainerRecord], watermarks: Watermarks) -> tuple[ContainerRecord, ...]:
+        """Those that nobody reads today, of streams that keep everything."""
+        return tuple(r for r in containers if r.store not in self.topology.store and not self.expiry.dead(r, watermarks))
+
+    def layouts(self, containers: Iterable[ContainerRecord]) -> dict[str, tuple[Laid, ...]]:
+        """Per store how its live containers are laid out, today's layout last."""
+        today = self.generation.laid
+        older: dict[str, set[int]] = {}
+        for record in containers:
+            if record.generation != today[record.store].generation:
+                older.setdefault(record.store, set()).add(record.generation)
+        return {
+            store: (*(self.history.read(number).laid[store] for number in sorted(older.get(store, ()))), laid)
+            for store, laid in today.items()
+        }
+
+    # ---- what may be missing -----------------------------------------------------------------------------------
+
+    def gone(self, before: Manifest, work: Work) -> dict[str, int]:
+        """Per stream the largest event time that its store has lost, after the batch."""
+        found = dict(before.gone)
+        left = {record.path for record in (*work.containers, *self.held(before.containers, work.watermarks))}
+        lost = [record for record in before.containers if record.path not in left]
+        streams = self._streams() if lost else {}
+        for record in lost:
+            if record.store in streams:
+                stream, tau = streams[record.store], record.taus[0][1]
+                found[stream] = max(tau, found.get(stream, tau))
+        return found
+
+    def _streams(self) -> dict[str, str]:
+        """The streams of base stores, of this generation and of the one before it."""
+        number = self.generation.number
+        plans = [self.generation.plan, *([self.history.read(number - 1).plan] if number else [])]
+        keys = {store.key for plan in plans for store in plan.stores if store.key.join is None}
+        keys |= {StoreKey(stream.name, None) for stream in self.generation.setup.streams}
+        return {store_id(key): str(key.stream) for key in keys}
+
+    def completeness(self, before: Manifest, work: Work, highs: Mapping[str, int]) -> tuple[dict[str, dict[Relation, int]], dict[str, int]]:
+        """Per query what may be missing, and of the others from which batch on they are complete, after the batch."""
+        lacking: dict[str, dict[Relation, int]] = {}
+        complete: dict[str, int] = {}
+        streams = self.generation.setup.by_name
+        for query in self.generation.plan.queries:
+            live = self.generation.setup.query(query.name)
+            if live.batch != work.batch and query.name in before.complete:
+                complete[query.name] = before.complete[query.name]
+                continue
+            if live.batch != work.batch:
+                lacks = dict(before.missing.get(query.name, {}))
+            else:
+                lacks = missing(query, before.kept, before.gone) if live.history else {}
+            if is_complete(query, lacks, work.watermarks):
+                complete[query.name] = work.batch
+            else:
+                lacking[query.name] = {r: settled(tau, streams[r.stream], highs) for r, tau in lacks.items()}
+        return lacking, complete
