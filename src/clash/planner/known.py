@@ -80,8 +80,8 @@ class KnownSizes:
                 texts = {_text(e, names): e for e in (*join.filters, *join.residuals) if relations(e) <= inside} if known.predicates else {}
                 if known.predicates <= texts.keys():
                     kept = {texts[text] for text in known.predicates}
-                    part = join.sub(chosen)
-                    return known, replace(part, filters=part.filters & kept, residuals=part.residuals & kept)
+                    whole = join.sub(chosen)
+                    return known, replace(whole, filters=whole.filters & kept, residuals=whole.residuals & kept)
         return None
 
     def _factor_of(self, known: _Known, part: SubJoin) -> float:

@@ -20,7 +20,7 @@ from clash.statistics.wanted import Column, Wanted
 MEMORY = 20  # epochs over which the mean is taken
 FIRST = 2  # epochs before any change can be told
 LEAST = 1.5  # a change by less is none
-MOST = 20.0  # and none counts for more
+MOST = 100.0  # and none counts for more
 SURE = 3.0  # standard errors
 
 
@@ -86,4 +86,6 @@ def _next(before: Trend, value: float, error: float) -> Trend:
     if before.epochs >= FIRST and abs(change) > max(math.log(LEAST), SURE * error):
         factor = min(MOST, max(1 / MOST, math.exp(change)))
     epochs = min(MEMORY, before.epochs + 1)
-    return Trend(before.mean + change / epochs, epochs, factor)
+    # a jump moves the mean only a little, or it would soon be what is usual, long before the window is full of it
+    usual = change if factor == 1.0 else math.copysign(math.log(LEAST), change)
+    return Trend(before.mean + usual / epochs, epochs, factor)

@@ -1,0 +1,148 @@
+"""Epochs: what windows need is kept in bounded space, a change is followed at once, probes correct what samples say."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from clash.model.relation import Relation
+from clash.model.stream import Stream
+from clash.statistics import History, Probed
+from clash.statistics.history import NODES
+
+from .truth import Run, Table, found
+
+PAIR = "SELECT S.b FROM S JOIN T ON S.b = T.b"
+KEY = ("S.b = T.b",)
+
+
+def pair_of(**options: str) -> Run:
+    more = {"ts": "timestamp"} if options else {}
+    return Run.of(PAIR, *(Stream.of(name, {"b": "bigint", **more}, **options) for name in "ST"))  # type: ignore[arg-type]
+
+
+def test_bounded_and_restored() -> None:
+    rng = np.random.default_rng(1)
+    run = pair_of(time="ts", window="30 seconds")
+    sizes = []
+    for _ in range(60):
+        run.add({name: {"b": rng.integers(0, 5_000, 2_000)} for name in "ST"})
+        assert len(run.history.nodes) <= NODES
+        assert run.history.nodes[-1].epochs == 1
+        sizes.append(len(json.dumps(run.history.to_json())))
+    assert max(sizes[30:]) < 1.3 * sizes[30]
+    before = run.estimate()
+    assert before.rates == pytest.approx({"S": 60_000, "T": 60_000}, rel=0.1)
+    run.history = History.from_json(json.loads(json.dumps(run.history.to_json())))
+    assert run.estimate() == before
+    run.add({name: {"b": rng.integers(0, 5_000, 2_000)} for name in "ST"})
+
+
+def test_everything_without_a_window() -> None:
+    rng = np.random.default_rng(2)
+    run = pair_of()
+    tables: dict[str, list[Table]] = {"S": [], "T": []}
+    for epoch in range(20):
+        for name in "ST":
+            tables[name].append({"b": rng.integers(epoch * 10, epoch * 10 + 500, 1_000)})
+        run.add({name: tables[name][-1] for name in "ST"})
+    s, t = (np.concatenate([one["b"] for one in tables[name]]) for name in "ST")
+    assert run.estimate().rates == {"S": 20_000, "T": 20_000}
+    assert run.estimate().sizes[KEY] == pytest.approx(found(t, s).sum(), rel=0.15)
+
+
+def test_partners_that_lie_epochs_apart() -> None:
+    """An order is shipped three epochs later: no epoch alone has both."""
+    run = pair_of(time="ts", window="6 seconds")
+    for epoch in range(15):
+        run.add({"S": {"b": np.arange(3_000) + 3_000 * epoch}, "T": {"b": np.arange(3_000) + 3_000 * (epoch - 3)}})
+    assert run.estimate().sizes[KEY] == pytest.approx(3 * 3_000, rel=0.35)
+
+
+def test_an_idle_stream_runs_out() -> None:
+    run = pair_of(time="ts", window="3 seconds")
+    for epoch in range(8):
+        run.add({"S": {"b": np.arange(900)}, **({"T": {"b": np.arange(900)}} if epoch < 2 else {})})
+    assert run.estimate().rates == pytest.approx({"S": 2_700}, rel=0.01)
+
+
+@pytest.mark.parametrize("options", [{}, {"time": "ts", "window": "40 seconds"}])
+@pytest.mark.parametrize(("before", "after"), [(100, 4_000), (4_000, 100)])
+def test_a_sudden_change_is_followed_within_two_epochs(options: dict[str, str], before: int, after: int) -> None:
+    """Windows hold mostly what was before; the newest tuples find many more partners, or far fewer, and that is what the next will do."""
+    rng = np.random.default_rng(3)
+    run = pair_of(**options)
+    for _ in range(12):
+        run.add({name: {"b": rng.integers(0, before, 3_000)} for name in "ST"})
+    steady = run.estimate()
+    assert steady.sizes[KEY] == pytest.approx(36_000**2 / before, rel=0.15)
+    for new in (3_000, 6_000):
+        run.add({name: {"b": rng.integers(0, after, 3_000)} for name in "ST"})
+        statistics = run.estimate()
+        assert statistics.rates == {"S": 36_000 + new, "T": 36_000 + new}
+        # a new tuple finds 1/after of the new ones and, of the old ones, those that have its key
+        partners = 36_000 / max(before, after) + new / after
+        assert statistics.sizes[KEY] == pytest.approx((36_000 + new) * partners, rel=0.5)
+
+
+def test_a_steady_stream_is_no_change() -> None:
+    rng = np.random.default_rng(4)
+    run = pair_of(time="ts", window="5 seconds")
+    for _ in range(20):
+        run.add({name: {"b": rng.integers(0, 3_000, 2_000)} for name in "ST"})
+        assert all(trend.factor == 1 for trend in run.history.drift.trends.values())
+
+
+def test_probes_correct_what_samples_say() -> None:
+    """Two filters exclude each other for every pair: histograms cannot know."""
+    query = "SELECT S.b FROM S JOIN T ON S.b = T.b WHERE S.v < T.v"
+    run = Run.of(query, *(Stream.of(name, {"b": "bigint", "v": "int"}) for name in "ST"))
+    join = run.queries[0].join
+    s, t = Relation("S"), Relation("T")
+    probed = {
+        "e1": Probed(s, join.sub([s]), join.sub([t]), join),
+        "e2": Probed(t, join.sub([t]), join.sub([s]), join),
+        "e3": Probed(t, join.sub([t]), join.sub([s]), join, "again"),  # the same results, found a second time
+    }
+    rng = np.random.default_rng(5)
+    for _ in range(6):
+        table = {name: {"b": rng.integers(0, 500, 5_000), "v": pa.array(np.zeros(5_000), pa.int32())} for name in "ST"}
+        run.add(table, matches={"e1": (5_000, 0), "e2": (5_000, 0), "e3": (5_000, 0)}, probed=probed)  # type: ignore[arg-type]
+    statistics = run.estimate()
+    assert statistics.sizes[KEY] == pytest.approx(30_000**2 / 500, rel=0.1)
+    assert statistics.sizes["S.b = T.b", "<(S.v, T.v)"] < 0.001 * 30_000**2 / 500
+
+
+def test_probes_of_some_origins() -> None:
+    """Only T's probes are counted: they find twice what was expected."""
+    run = pair_of()
+    join = run.queries[0].join
+    t = Relation("T")
+    probed = {"e": Probed(t, join.sub([t]), join.sub([Relation("S")]), join)}
+    rng = np.random.default_rng(6)
+    for epoch in range(6):
+        run.add(
+            {name: {"b": rng.integers(0, 500, 5_000)} for name in "ST"},
+            matches={"e": (5_000, 2 * 5_000 * 5_000 * (epoch + 1) // 500)},  # type: ignore[arg-type]
+            probed=probed,
+        )
+    assert run.estimate().sizes[KEY] == pytest.approx(2 * 30_000**2 / 500, rel=0.25)
+
+
+def test_rare_partners_are_found_by_probes_alone() -> None:
+    """Of a million keys a thousand meet: less than histograms and samples can tell from nothing."""
+    run = pair_of()
+    join = run.queries[0].join
+    sides = [Relation("S"), Relation("T")]
+    probed = {str(r): Probed(r, join.sub([r]), join.sub([o]), join) for r, o in zip(sides, reversed(sides), strict=True)}
+    rng = np.random.default_rng(7)
+    for epoch in range(4):
+        base = 10**6 * epoch
+        common = base + np.arange(250)
+        own = base + 10**9 + rng.permutation(100_000)
+        tables = {"S": {"b": np.concatenate([common, own])}, "T": {"b": np.concatenate([common, own + 10**10])}}
+        run.add(tables, matches={"S": (100_250, 125), "T": (100_250, 125)}, probed=probed)  # type: ignore[arg-type]
+    assert 300 < run.estimate().sizes[KEY] < 3_000
