@@ -92,8 +92,11 @@ class Changes:
     def rescale(self, workers: int) -> Change:
         return self._ask(f"rescale to {workers}", lambda setup: setup.rescale(workers))
 
-    def add_stream(self, stream: Stream) -> Change:
-        return self._ask(f"add stream {stream.name}", lambda setup: setup.add_stream(stream))
+    def add_stream(self, stream: Stream, batch: int) -> Change:
+        """In effect at once, with the batch that comes next: nothing differs before a query reads it, and that waits for a border."""
+        change = self._ask(f"add stream {stream.name}", lambda setup: setup.add_stream(stream))
+        change._batch = batch
+        return change
 
     def replan(self, plan: Plan) -> Change:
         """Use this plan, which has to fit the queries and workers of then."""
@@ -157,7 +160,7 @@ class Changes:
                 queries = tuple(begun.get(id(query), query) for query in self._pending.setup.queries)
                 self._pending = replace(self._pending, changes=left, setup=replace(self._pending.setup, queries=queries))
             for change in settled:
-                change._batch = batch
+                change._batch = batch if change._batch is None else change._batch
             self._incomplete += [change for change in settled if change.query is not None]
             self._told.notify_all()
 

@@ -17,22 +17,64 @@ from rich.table import Column
 from rich.table import Table as Drawn
 from rich.text import Text
 
+from clash.driver.changes import Change
 from clash.driver.committed import Committed
 from clash.driver.driver import Driver
-from clash.errors import ClashError, OptionError, SinkError
+from clash.errors import CheckpointError, ClashError, OptionError, SinkError
 from clash.sinks import Console, ForeachBatch, Memory, Sink
+from clash.spark.declare import chosen_sink
 from clash.state.failpoints import reach
 from clash.state.storage import Storage, open_storage
 
 
+class Sinks:
+    """The sink of every query in every batch: a query may come later, or be replaced by another of its name."""
+
+    def __init__(self) -> None:
+        self._all: dict[str, list[tuple[Change | int, Sink | None]]] = {}
+
+    def add(self, query: str, since: Change | int, sink: Sink | None) -> None:
+        """From a batch on, or from the first one under a change."""
+        self._all[query] = [*self._all.get(query, ()), (since, sink)]
+
+    def at(self, query: str, batch: int) -> Sink | None:
+        """For the results of a batch."""
+        there = [sink for since, sink in self._all.get(query, ()) if (first := _batch(since)) is not None and first <= batch]
+        return there[-1] if there else None
+
+
+def _batch(since: Change | int) -> int | None:
+    return since if isinstance(since, int) else since.batch
+
+
+def starting_sinks(driver: Driver, given: Mapping[str, Sink | None]) -> Sinks:
+    """Those of the queries that a checkpoint goes on with: as the program gives them, else as they are recorded."""
+    sinks = Sinks()
+    running, pending = driver.generation.setup.queries, driver.changes.peek()
+    for live in (*driver.history.read(driver.manifest.generation).setup.queries, *running):
+        sinks.add(live.name, live.batch or 0, chosen_sink(live.asked, given))
+    for live in pending.setup.queries:
+        sink = chosen_sink(live.asked, given)
+        if sink is None and live.asked.sink.kind == "foreach":
+            raise CheckpointError(
+                "the function that takes a query's results is missing",
+                f"query {live.name} is live, it was added at run time",
+                f'functions are not recorded: call engine.query("{live.name}", "…", sink=clash.sinks.ForeachBatch(f)) before the start',
+            )
+        for change in pending.changes:
+            if live not in running:
+                sinks.add(live.name, change, sink)
+    return sinks
+
+
 class Handover:
-    def __init__(self, spark: Any, driver: Driver, sinks: Mapping[str, Sink | None]) -> None:
+    def __init__(self, spark: Any, driver: Driver, sinks: Sinks) -> None:
         self.spark, self.driver, self.sinks = spark, driver, sinks
-        self.kept: dict[str, dict[int, pa.Table]] = {query: {} for query, sink in sinks.items() if isinstance(sink, Memory)}
+        self.kept: dict[str, dict[int, pa.Table]] = {}
 
     def __call__(self, committed: Committed) -> None:
-        for query, sink in self.sinks.items():
-            paths = committed.results.get(query, ())
+        for query, paths in committed.results.items():
+            sink = self.sinks.at(query, committed.batch)
             try:
                 if isinstance(sink, Memory):
                     self._keep(query, committed.batch, paths)
@@ -53,12 +95,12 @@ class Handover:
 
     def _keep(self, query: str, batch: int, paths: Sequence[str]) -> None:
         if paths:  # by number: a batch that is handed over again replaces itself
-            self.kept[query][batch] = pa.Table.from_batches(_batches(paths), self.driver.result_schema(query))
+            self.kept.setdefault(query, {})[batch] = pa.Table.from_batches(_batches(paths), self.driver.result_schema(query))
 
-    def memory(self, query: str) -> Any:
-        """What a Memory sink holds, as a DataFrame."""
+    def memory(self, query: str, since: int) -> Any:
+        """What a Memory sink holds from a batch on, as a DataFrame."""
         schema = self.driver.result_schema(query)
-        table = pa.concat_tables([schema.empty_table(), *self.kept[query].values()])
+        table = pa.concat_tables([schema.empty_table(), *(rows for batch, rows in self.kept.get(query, {}).items() if batch >= since)])
         return self.spark.createDataFrame(table, from_arrow_schema(schema, prefer_timestamp_ntz=True))
 
     def _show(self, query: str, committed: Committed, most: int, paths: Sequence[str]) -> None:

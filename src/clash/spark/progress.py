@@ -34,6 +34,7 @@ class Progress:
             self._recent.append(
                 {
                     "batch": committed.batch,
+                    "generation": committed.generation,
                     "timestamp": datetime.now(UTC).isoformat(timespec="milliseconds"),
                     "input": dict(committed.input),
                     "input_per_second": {stream: rows / seconds for stream, rows in committed.input.items()},
@@ -53,8 +54,8 @@ class Progress:
     def latest(self, durations: dict[int, dict[str, int]]) -> dict[str, Any]:
         with self._lock:
             empty: dict[str, Any] = {
-                "batch": self.last, "timestamp": None, "input": {}, "input_per_second": {}, "late": {}, "results": {}, "stores": {},
-                "watermarks": {}, "seconds": {},
+                "batch": self.last, "generation": None, "timestamp": None, "input": {}, "input_per_second": {}, "late": {}, "results": {},
+                "stores": {}, "watermarks": {}, "seconds": {},
             }  # fmt: skip
             entry = self._recent[-1] if self._recent else empty
             totals = {

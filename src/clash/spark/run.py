@@ -1,166 +1,146 @@
-"""A run: one Spark query that is watched, and started again when Spark loses a process.
+"""A run: what `engine.start` returns, to watch, to change, to read from and to stop.
 
-Invariant: `exception` is None as long as the run is active, and after a stop that the user asked for. Nothing a restart could lose is
-kept here: what counts is in the checkpoint.
+Invariant: nothing a restart could lose is kept here: what counts is in the checkpoint.
 """
 
 from __future__ import annotations
 
-import logging
-import time
+import time as clock
 from collections.abc import Callable, Mapping
-from contextlib import suppress
-from threading import Event, Thread
 from typing import Any, Literal
 
+import pyarrow as pa
 from pyspark.sql.pandas.types import from_arrow_schema
 
+from clash.driver.changes import Change
 from clash.driver.committed import Committed
 from clash.driver.driver import Driver
-from clash.driver.job import Job
+from clash.driver.job import Asked
 from clash.errors import ClashError, OptionError
+from clash.evaluate.types import arrow_type
+from clash.model.query import Query
+from clash.model.statistics import Statistics
+from clash.model.stream import Keep, Stream
 from clash.sinks import Memory, Sink
-from clash.spark.failures import explained, guilty_stream, is_lost
-from clash.spark.handover import Handover, folder_url, read_folder, refuse_handed_over
+from clash.spark.declare import declare_query, declare_stream, say
+from clash.spark.handover import Handover, folder_url, read_files, read_folder, refuse_handed_over, starting_sinks
+from clash.spark.launch import Launcher
 from clash.spark.pack import Places
 from clash.spark.progress import Progress
+from clash.spark.supervise import Batch, Supervisor
 from clash.spark.transport import Transport
+from clash.sql import parse_query
 from clash.sql.names import did_you_mean, listed
 from clash.state.storage import open_storage
 from clash.workers.results import LATE, published
 
-_LOG = logging.getLogger("clash")
-_LOOK = 1  # seconds between two looks at whether Spark is still there
-_RESTARTS = 3  # in a row, without a batch committed in between
-
 
 class Run:
-    """Made by `engine.start`. `launch` starts the Spark query over a function of (df, batch)."""
+    """Made by `engine.start`. `given`: the sinks that the program names, which those of later calls join; `declare` takes note of later
+    streams, so that the engine can be started again."""
 
     def __init__(
-        self,
-        spark: Any,
-        driver: Driver,
-        job: Job,
-        sinks: Mapping[str, Sink | None],
-        places: Places,
-        launch: Callable[[Callable[[Any, int], None]], Any],
+        self, spark: Any, driver: Driver, launcher: Launcher, given: dict[str, Sink | None], declare: Callable[[Stream, Any], None]
     ) -> None:
-        self._spark, self._driver, self._job, self._sinks, self._launch = spark, driver, job, sinks, launch
-        self._streams = [stream for stream, _ in places]
-        self._handover = Handover(spark, driver, sinks)
-        self._transport = Transport(driver, places, self._committed)
+        self._spark, self._driver, self._launcher, self._given, self._declare = spark, driver, launcher, given, declare
+        self._sinks = starting_sinks(driver, given)
+        self._handover = Handover(spark, driver, self._sinks)
+        self._transport = Transport(driver, self._committed)
         self._progress = Progress(driver.last)
-        self._failure: ClashError | None = None  # of the Spark query that has just ended
-        self._lost = self._stopping = False
-        self._restarts = 0
-        self._exception: ClashError | None = None
-        self._started, self._done = Event(), Event()
-        self._query = self._start()
-        Thread(target=self._watch, name="clash-run", daemon=True).start()
+        self._life = Supervisor(spark, self._launch, self._transport, driver.changes.close)
 
     # ---- life --------------------------------------------------------------------------------------------------
 
     @property
     def is_active(self) -> bool:
-        return not self._done.is_set()
+        return self._life.is_active
 
     @property
     def exception(self) -> ClashError | None:
         """Why the run ended, if it failed."""
-        return self._exception
+        return self._life.exception
 
     def await_termination(self, timeout: float | None = None) -> bool:
         """Waits for the end, at most `timeout` seconds: has it ended? Raises what it failed with."""
-        ended = self._done.wait(timeout)
-        if self._exception is not None:
-            raise self._exception
-        return ended
+        return self._life.await_termination(timeout)
 
     def process_all_available(self) -> None:
         """Waits until all that the sources have now is committed. For tests: a source that never pauses never ends it."""
-        while self.is_active:
-            query = self._query
-            try:
-                query.processAllAvailable()
-            except Exception:
-                while self._query is query and not self._done.wait(0.05):  # started again, or given up
-                    pass
-                continue
-            if query is self._query:
-                break
-        if self._exception is not None:
-            raise self._exception
+        self._life.process_all_available()
 
     def stop(self) -> None:
         """Ends the run. A batch in the making is dropped, and run again by the next start."""
-        self._stopping = True
-        if self.is_active:
-            with suppress(Exception):  # Spark itself may be gone
-                self._query.stop()
-            self._done.wait()
+        self._life.stop()
 
-    def _start(self) -> Any:
-        self._failure, self._lost = None, False
-        self._started.clear()
-        query = self._launch(self._batch)
-        self._query = query
-        self._started.set()
-        return query
-
-    def _watch(self) -> None:
-        try:
-            while True:
-                error = self._ended()
-                if self._stopping or (error is None and self._failure is None):
-                    return
-                if self._failure is None and error is not None:
-                    self._lost, self._failure = is_lost(error), explained(error)
-                if not self._lost or self._restarts >= _RESTARTS:
-                    self._exception = self._failure
-                    _LOG.error("the run has failed: %s", self._exception)
-                    return
-                self._restarts += 1
-                _LOG.warning("Spark lost a process; the batch is run again (%d of %d)", self._restarts, _RESTARTS)
-                self._start()
-                if self._stopping:
-                    self._query.stop()
-        except Exception as error:
-            self._exception = explained(error)
-        finally:
-            self._done.set()
-
-    def _ended(self) -> Exception | None:
-        """Waits for the end of the Spark query, and of Spark, which does not end its queries."""
-        try:
-            while not self._query.awaitTermination(_LOOK):
-                if self._spark.sparkContext._jsc is None:
-                    return (
-                        None if self._stopping else ClashError("Spark was stopped under the run", "", "call run.stop() before spark.stop()")
-                    )
-        except Exception as error:
-            return error
-        return None
-
-    # ---- batches -----------------------------------------------------------------------------------------------
-
-    def _batch(self, df: Any, batch: int) -> None:
-        try:
-            self._transport(df, batch)
-        except Exception as error:
-            if not self._stopping:
-                self._lost = is_lost(error)
-                self._failure = explained(error, batch, self._guilty)
-                _LOG.debug("batch %d failed", batch, exc_info=error)  # with Java's stack, which is nobody's answer
-            raise
-
-    def _guilty(self) -> tuple[str, BaseException] | None:
-        return guilty_stream(self._query, self._streams) if self._started.wait(10) else None
+    def _launch(self, batch: Batch) -> tuple[Any, Places]:
+        wanted = {relation.stream for query in self._asked().values() for relation in query.join.relations}
+        packed, places = self._launcher.pack(self._driver.reading, wanted, self._transport.program)
+        self._transport.places = places
+        return self._launcher.start(packed, batch), places
 
     def _committed(self, committed: Committed, began: float) -> None:
         self._handover(committed)
-        self._restarts = 0
-        self._progress.add(committed, max(time.perf_counter() - began, 1e-9))
+        self._life.committed()
+        self._progress.add(committed, max(clock.perf_counter() - began, 1e-9))
+
+    # ---- changing ----------------------------------------------------------------------------------------------
+
+    def add_query(
+        self, name: str, text: str, sink: Sink | None = None, history: bool = True, windows: Mapping[str, str] | None = None
+    ) -> Change:
+        """One query more, from the next epoch border on. With history it also joins rows that came before it was asked, as far as they
+        are kept. If it cannot be answered it is refused here, and the running queries do not notice."""
+        asked = declare_query(name, text, sink, windows)
+        with self._life.active(f"query {name} cannot be added"):
+            return self._took(asked, sink, self._driver.changes.add_query(asked, history))
+
+    def replace_query(
+        self, name: str, text: str, sink: Sink | None = None, history: bool = True, windows: Mapping[str, str] | None = None
+    ) -> Change:
+        """Another query under the name of one that runs: the last batch of the one is followed by the first of the other."""
+        asked = declare_query(name, text, sink, windows)
+        with self._life.active(f"query {name} cannot be replaced"):
+            return self._took(asked, sink, self._driver.changes.replace_query(asked, history))
+
+    def remove_query(self, name: str) -> Change:
+        """One query less. Its results stay where they are; what is kept for it alone is dropped."""
+        with self._life.active(f"query {name} cannot be removed"):
+            return self._driver.changes.remove_query(name)
+
+    def rescale(self, workers: int) -> Change:
+        """Another number of workers. Nothing is moved: what the old ones have stored is read by the new ones."""
+        with self._life.active("the number of workers cannot be changed"):
+            return self._driver.changes.rescale(workers)
+
+    def stream(
+        self,
+        name: str,
+        df: Any,
+        time: str | None = None,
+        window: str | None = None,
+        lateness: str | None = None,
+        idle: str | None = None,
+        keep: Keep = "needed",
+    ) -> Change:
+        """One stream more, for queries to come: it is read from the first batch on that a query needs it in, for which the Spark query is
+        started again between two batches. A program that is started anew has to declare it, too."""
+        stream = declare_stream(name, df, time, window, lateness, idle, keep)
+        with self._life.active(f"stream {name} cannot be added"):
+            change = self._driver.add_stream(stream)
+            self._launcher.frames[name] = df
+            self._declare(stream, df)
+        say(stream, df)
+        return change
+
+    def _took(self, asked: Asked, sink: Sink | None, change: Change) -> Change:
+        self._sinks.add(asked.name, change, sink)
+        self._given[asked.name] = sink
+        parsed = parse_query(asked.name, asked.text, self._driver.changes.setup.by_name, dict(asked.windows))
+        if not self._launcher.reads({relation.stream for relation in parsed.join.relations}):
+            # the first rows of a new stream are for this query: its batch is the one that reads them
+            self._driver.force_border()
+            self._life.restart()
+        return change
 
     # ---- what it tells -----------------------------------------------------------------------------------------
 
@@ -176,35 +156,53 @@ class Run:
 
     def _durations(self) -> dict[int, dict[str, int]]:
         try:
-            return {report["batchId"]: dict(report["durationMs"]) for report in self._query.recentProgress}
+            return {report["batchId"]: dict(report["durationMs"]) for report in self._life.query.recentProgress}
         except Exception:  # Spark has been stopped: what we know ourselves is told all the same
             return {}
 
     @property
     def queries(self) -> dict[str, str]:
-        return {asked.name: asked.text for asked in self._job.queries}
+        """The live ones, by name: those of the batch that was begun last."""
+        return {query.name: query.asked.text for query in self._driver.generation.setup.queries}
+
+    @property
+    def generations(self) -> list[dict[str, Any]]:
+        """Every plan so far, oldest first: from which batch on it ran, why, and what it cost beside what was expected."""
+        return self._driver.generations()
+
+    @property
+    def statistics(self) -> Statistics:
+        """What the plans to come are made with: what was seen of the streams, else what was given."""
+        return self._driver.statistics or Statistics()
 
     def explain(self, format: Literal["text", "json", "dot"] = "text") -> str:
-        """The plan that runs."""
+        """The plan that runs today."""
         return self._driver.explain(format)
 
     # ---- results -----------------------------------------------------------------------------------------------
 
     def results(self, query: str) -> Any:
-        """All committed results of a query, as a DataFrame."""
-        sink = self._sink(query)
+        """All committed results of a query, as a DataFrame; also after its removal."""
+        live = self._driver.query(query)
+        if live is None:
+            return read_files(self._spark, self._schema_to_be(query), [])
+        sink = self._sinks.at(query, self._driver.last)
         if isinstance(sink, Memory):
-            return self._handover.memory(query)
+            return self._handover.memory(query, live.batch or 0)
         refuse_handed_over(query, sink)
-        return read_folder(self._spark, self._driver.result_schema(query), *self._driver.sinks[query])
+        return read_folder(self._spark, self._driver.result_schema(query), *live.place(self._driver.uri))
 
     def result_stream(self, query: str) -> Any:
         """The same as a streaming DataFrame, for Spark operators behind the join."""
-        sink = self._sink(query)
+        live = self._driver.query(query)
+        if live is None:
+            self._schema_to_be(query)
+            raise OptionError("the query has no batch yet", f"query {query}", "wait for it: change.wait()")
+        sink = self._sinks.at(query, self._driver.last)
         if isinstance(sink, Memory):
             raise OptionError("results in memory are not a stream", f"query {query}", "use no sink, or Parquet")
         refuse_handed_over(query, sink)
-        uri, folder = self._driver.sinks[query]
+        uri, folder = live.place(self._driver.uri)
         storage = open_storage(uri)
         marker = published(folder, "_clash")
         if not storage.exists(marker):
@@ -212,14 +210,22 @@ class Run:
         schema = from_arrow_schema(self._driver.result_schema(query), prefer_timestamp_ntz=True)
         return self._spark.readStream.schema(schema).parquet(folder_url(storage, folder))
 
+    def _schema_to_be(self, query: str) -> pa.Schema:
+        """Of a query that is asked for and has no batch yet."""
+        asked = self._asked()
+        if query not in asked:
+            names = sorted({*asked, *self._driver.known})
+            raise OptionError("unknown query", repr(query), did_you_mean(str(query), names, f"queries are {listed(names)}"))
+        return pa.schema([pa.field(output.name, arrow_type(output.expression.type)) for output in asked[query].outputs])
+
+    def _asked(self) -> dict[str, Query]:
+        """The queries that are live or will be."""
+        setup = self._driver.changes.setup
+        return {q.name: parse_query(q.name, q.asked.text, setup.by_name, dict(q.asked.windows)) for q in setup.queries}
+
     def late(self, stream: str) -> Any:
         """The rows of a stream that came too late, or without a time, with the columns that are read of it."""
-        names = [known.name for known in self._job.streams]
+        names = [*self._driver.changes.setup.by_name]
         if stream not in names:
             raise OptionError("unknown stream", repr(stream), did_you_mean(str(stream), names, f"streams are {listed(names)}"))
         return read_folder(self._spark, self._driver.program.late_schema(stream), self._driver.uri, f"{LATE}{stream}")
-
-    def _sink(self, query: str) -> Sink | None:
-        if query not in self._sinks:
-            raise OptionError("unknown query", repr(query), did_you_mean(str(query), self._sinks, f"queries are {listed(self._sinks)}"))
-        return self._sinks[query]

@@ -18,7 +18,9 @@ from clash.driver.driver import Driver
 from clash.driver.work import Work
 from clash.spark.configure import is_local
 from clash.spark.failures import RetriedError
+from clash.spark.launch import delivers
 from clash.spark.pack import Places
+from clash.spark.sources import BorderError
 from clash.spark.tasks import MESSAGE, ingest_task, round_task
 
 # Settings of the session that Spark clones for the streaming query: they touch no other query of the user.
@@ -34,10 +36,13 @@ _SETTINGS = {
 
 
 class Transport:
-    """`hand_over` gets what was committed, for the sinks that are functions."""
+    """`hand_over` gets what was committed, for the sinks that are functions. `places`: what the Spark query that runs delivers;
+    `program`: what it has to deliver when it is started again."""
 
-    def __init__(self, driver: Driver, places: Places, hand_over: Callable[[Committed, float], None]) -> None:
-        self.driver, self.places, self.hand_over = driver, places, hand_over
+    def __init__(self, driver: Driver, hand_over: Callable[[Committed, float], None]) -> None:
+        self.driver, self.hand_over = driver, hand_over
+        self.places: Places = ()
+        self.program = driver.program
         self._set: set[str] = set()
 
     def __call__(self, df: Any, batch: int) -> None:
@@ -52,6 +57,9 @@ class Transport:
         if work is None:
             committed = self.driver.finish(batch)
         else:
+            self.program = work.program
+            if not delivers(self.places, work.program):
+                raise BorderError
             try:
                 reports = self._run(df, work)
             except BaseException:
