@@ -24,6 +24,7 @@ from clash.evaluate.types import arrow_type
 from clash.model.expressions import Col
 from clash.model.stream import Stream
 from clash.state.failpoints import reach
+from clash.statistics import Gatherer
 from clash.workers.blocks import ARRIVAL, NUMBER_BITS, TAU, Block, stored_name
 from clash.workers.channels import Channel
 from clash.workers.messages import REPORT, Message, of_json, pack
@@ -70,6 +71,7 @@ def ingest(work: Work, partition: int, blocks: Iterable[tuple[str, pa.RecordBatc
             "taus": task.taus,
             "numbers": task.row,
             "files": files,
+            "seen": task.seen.to_json(),
             "seconds": {"ingest": time.perf_counter() - began - waited, "source": waited},
         },
     )
@@ -82,6 +84,7 @@ class _Ingest:
         self.behind: Counter[str] = Counter()
         self.taus: dict[str, int] = {}
         self.late = Results(work, f"late-{partition}")
+        self.seen = Gatherer(self.program.wanted, work.timezone)
 
     def route(self, stream: str, batch: pa.RecordBatch) -> Iterator[Message]:
         declared = self.program.streams.get(stream)
@@ -90,6 +93,7 @@ class _Ingest:
             return
         block = self._admit(declared, self._normal(declared, batch))
         if block.rows:
+            self.seen.add(stream, block)
             for channel in self.program.stream_channels[stream]:
                 if channel.replay is None:
                     yield from self._send(declared, channel, block)

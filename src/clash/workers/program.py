@@ -18,6 +18,7 @@ from clash.model.stream import Stream
 from clash.model.types import exact, family
 from clash.sql.coercion import common
 from clash.state.storage import open_storage
+from clash.statistics import Wanted, wanted
 from clash.topology import Topology, from_json
 from clash.topology.data import Origin, ProbeRule, RowFilter, Store, StoreRule
 from clash.workers.blocks import ARRIVAL, DEADLINE, EARLIEST, FOREVER, LATEST, TAU, part_tau
@@ -160,6 +161,11 @@ class Program:
     def outputs_of(self, queries: Iterable[str]) -> tuple[Attribute, ...]:
         found = {Attribute(c.relation, c.column) for q in queries for o in self.queries[q].outputs for c in columns(o.expression)}
         return tuple(sorted(found))
+
+    @cached_property
+    def wanted(self) -> Wanted:
+        """What is gathered of the streams for the planner."""
+        return wanted(self.topology.queries, self.streams)
 
     # ---- stores ------------------------------------------------------------------------------------------------
 
