@@ -14,6 +14,7 @@ from typing import Any, Literal, get_args
 
 import pyarrow as pa
 
+from clash.driver.backfill import advanced, filled, next_piece
 from clash.driver.changes import Change, Changes, Pending
 from clash.driver.committed import Committed, sizes, tell
 from clash.driver.epochs import Epoch, next_epoch
@@ -76,8 +77,10 @@ class Driver:
         for record in self.manifest.containers:
             read_container(self.storage, record.path, verify=True)
         self.running = Running(self.storage, self.timezone, self.history, number)
-        self.running.open(self.manifest.containers if decided is None else decided["plan"])
+        whole = filled(self.generation, self.manifest.filled)
+        self.running.open(self.generation.past(self.manifest.containers, whole) if decided is None else decided["plan"])
         self.changes = Changes(self.generation, self._statistics)
+        self._forced = False
         self._started = self.wanted != self.generation.setup or job.to_json() != self.generation.program
         if self._started:
             self.changes.restart(self.wanted, "start with another program")
@@ -167,14 +170,27 @@ class Driver:
         """Every generation so far, oldest first: when, why, and what it cost beside what was expected."""
         return self.history.told(self.manifest.measured, self.generation.number)
 
+    def complete_from(self, query: str) -> int | None:
+        """The batch from which on the results of a live query lack nothing; None as long as that is unknown."""
+        return self.manifest.complete.get(query)
+
+    @property
+    def statistics(self) -> Statistics | None:
+        """Those that plans are made with."""
+        return self._statistics()
+
     def _statistics(self) -> Statistics | None:
         return self.planner.latest or self.job.statistics or self.generation.plan.asked.statistics
 
     def add_stream(self, stream: Stream) -> Change:
         """A stream for queries to come; Spark has to read it from its next start on."""
-        change = self.changes.add_stream(stream)
+        change = self.changes.add_stream(stream, self.last + 1)
         self._extend([stream])
         return change
+
+    def force_border(self) -> None:
+        """The next batch that is not recorded yet starts an epoch."""
+        self._forced = True
 
     # ---- a batch -----------------------------------------------------------------------------------------------
 
@@ -210,19 +226,24 @@ class Driver:
             sinks={query.name: query.place(self.uri) for query in self.generation.setup.queries},
             layouts=self.running.layouts(containers),
             rewrite=tuple(recorded["rewrite"]),
+            backfill=tuple((store, first, upto) for store, first, upto in recorded["backfill"]),
             tuning=self.tuning,
         )
 
     def _decide(self, batch: int, now: int) -> None:
         """Records what the batch runs under: first the generation, if it starts one, then all of it."""
-        epoch = next_epoch(self.manifest.epoch, self.job.epoch, batch, now, self._started)
+        forced, self._forced = self._forced, False  # before looking at what waits: what is asked for after this forces the next batch
+        epoch = next_epoch(self.manifest.epoch, self.job.epoch, batch, now, self._started or forced)
         border = epoch.batch == batch
         taken, running = self._border(batch, epoch) if border else (None, self.running)
         clocks = self._clocks(running, now)
         marks = {name: clock.mark for name, clock in clocks.items()}
         containers = running.live(self.manifest.containers, marks)
-        plan = running.open(containers)
-        rewrite = choose(containers, running.topology, running.layouts(containers), self.tuning.rewrite_rows)
+        progress, most = self.manifest.filled, self.tuning.rewrite_rows
+        piece = next_piece(running.generation, running.topology, containers, progress, most)
+        filling = frozenset() if piece is None else frozenset([piece[0]])
+        plan = running.open(running.generation.past(containers, filled(running.generation, progress), filling))
+        rewrite = choose(containers, running.topology, running.layouts(containers), most)
         reach("before-record")
         recorded = {
             "now": now,
@@ -231,6 +252,7 @@ class Driver:
             "epoch": [*epoch],
             "clocks": {name: [clock.high, clock.mark, clock.seen] for name, clock in clocks.items()},
             "rewrite": [*rewrite],
+            "backfill": [] if piece is None else [[*piece]],
         }
         write_json(self.storage, _record(batch), recorded)
         self.running = running
@@ -283,6 +305,7 @@ class Driver:
             missing=missing,
             complete=complete,
             measured=_measured(before, work.generation, told),
+            filled=advanced(running.generation, before.filled, work.backfill),
         )
         reach("before-manifest")
         write_manifest(self.storage, manifest)
@@ -290,7 +313,7 @@ class Driver:
         reach("after-manifest")
         self.changes.completed(manifest.complete)
         committed = self.finish(work.batch)
-        self._clean(before)
+        self._clean(before, [path for report in rounds for path in report["removed"]])
         return committed
 
     def finish(self, batch: int) -> Committed:
@@ -385,10 +408,11 @@ class Driver:
 
     # ---- cleaning up -------------------------------------------------------------------------------------------
 
-    def _clean(self, before: Manifest) -> None:
+    def _clean(self, before: Manifest, removed: Iterable[str]) -> None:
+        """`removed`: what rounds of the batch merged away, also of what earlier rounds of it had written."""
         reach("before-cleanup")
         kept = {record.path for record in self.manifest.containers}
-        gone = [record.path for record in before.containers if record.path not in kept]
+        gone = [path for path in {*removed, *(record.path for record in before.containers)} if path not in kept]
         gone += [manifest_path(before.batch), _record(self.last)]
         self.storage.delete([*gone, *self.running.stale()])
         if before.generation != self.manifest.generation:

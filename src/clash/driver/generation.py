@@ -46,7 +46,9 @@ class Generation:
     reason: str
     predicted: tuple[float, float] | None = None
 
-    def past(self, containers: Iterable[ContainerRecord]) -> Past:
+    def past(
+        self, containers: Iterable[ContainerRecord], filled: frozenset[str] = frozenset(), filling: frozenset[str] = frozenset()
+    ) -> Past:
         """What the live containers lack. Only how it compares with the bounds is told of their age, so that the past, and with it the
         topology, stays the same from batch to batch."""
         oldest: dict[str, int] = {}
@@ -63,7 +65,7 @@ class Generation:
             return Past()
         ages = {store: max((bound for bound in bounds if bound <= first), default=0) for store, first in oldest.items()}
         fresh = frozenset(query.name for query in self.setup.queries if not query.history and query.name in added)
-        return Past(introduced=introduced, added=added, fresh=fresh, columns=columns, oldest=ages)
+        return Past(introduced, filled & introduced.keys(), filling, added, fresh, columns, ages)
 
     def to_json(self) -> dict[str, Any]:
         return {

@@ -80,7 +80,7 @@ class Job:
     def to_json(self) -> dict[str, Any]:
         """What the next start is compared with. Statistics are not part of it: the plan that they led to is recorded."""
         return {
-            "queries": [query.to_json() for query in self.queries],
+            "queries": [{**query.to_json(), "text": query.meaning[0]} for query in self.queries],
             "options": {
                 "workers": self.workers,
                 "strategy": self.strategy,

@@ -75,9 +75,9 @@ def note(
     found = {}
     for stream in streams:
         tau = highs.get(stream.name) if stream.name in read else (now if stream.time is None else UNREAD)
-        entries = [Entry(entry.kept, settled(entry.tau, stream, highs)) for entry in log.get(stream.name, ())]
+        kept = keeping(topology, stream.name)
+        entries = [Entry(_left(entry.kept, kept), settled(entry.tau, stream, highs)) for entry in log.get(stream.name, ())]
         if tau is not None:
-            kept = keeping(topology, stream.name)
             if entries and entries[-1].kept == kept:
                 entries[-1] = Entry(kept, max(tau, entries[-1].tau))
             else:
@@ -86,6 +86,12 @@ def note(
             entries[:2] = [Entry(frozenset(), max(entries[0].tau, entries[1].tau))]
         found[stream.name] = tuple(e for at, e in enumerate(entries) if at == len(entries) - 1 or e.tau > gone.get(stream.name, -UNREAD))
     return found
+
+
+def _left(kept: frozenset[Kept], now: frozenset[Kept]) -> frozenset[Kept]:
+    """What a store still has of what it kept: a column that it does not keep now is lost for all its rows."""
+    today = {owner: names for owner, names, _ in now}
+    return frozenset((owner, names & today.get(owner, names), rules) for owner, names, rules in kept)
 
 
 def settled(tau: int, stream: Stream, highs: Mapping[str, int]) -> int:

@@ -25,7 +25,8 @@ FOLDER = "manifests"
 class Manifest:
     """`first`: the arrival number that the next batch starts with. `told`: what is shown of the batch. `gone`: per stream, the largest
     event time that its store has lost; `kept`: what it kept, see `clash.driver.kept`. `missing`: per query, what may be missing for it;
-    `complete`: from which batch on nothing is. `measured`: of this generation and the one before, batches, tuples and seconds."""
+    `complete`: from which batch on nothing is. `measured`: of this generation and the one before, batches, tuples and seconds.
+    `filled`: how far intermediate stores are filled in, see `clash.driver.backfill`."""
 
     batch: int = -1
     now: int = 0
@@ -41,6 +42,7 @@ class Manifest:
     missing: Mapping[str, Mapping[Relation, int]] = field(default_factory=dict)
     complete: Mapping[str, int] = field(default_factory=dict)
     measured: Mapping[int, tuple[int, int, float]] = field(default_factory=dict)
+    filled: Mapping[str, tuple[int, int]] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -58,6 +60,7 @@ class Manifest:
             "missing": {query: [[*relation, tau] for relation, tau in sorted(lacks.items())] for query, lacks in self.missing.items()},
             "complete": dict(self.complete),
             "measured": {str(number): [*sums] for number, sums in self.measured.items()},
+            "filled": {store: [*at] for store, at in self.filled.items()},
         }
 
     @staticmethod
@@ -70,6 +73,7 @@ class Manifest:
             "kept": {stream: tuple(map(Entry.from_json, log)) for stream, log in data["kept"].items()},
             "missing": {query: {Relation(s, n): tau for s, n, tau in lacks} for query, lacks in data["missing"].items()},
             "measured": {int(number): tuple(sums) for number, sums in data["measured"].items()},
+            "filled": {store: tuple(at) for store, at in data["filled"].items()},
         }
         return Manifest(**{**data, **read})
 

@@ -23,7 +23,7 @@ def choose(
     """Paths, oldest first: about `most` rows, and at least one container if there is any."""
     old: dict[tuple[int, str], list[ContainerRecord]] = {}
     for record in containers:
-        if record.generation != layouts[record.store][-1].generation and not _expires(topology, record.store):
+        if record.generation != layouts[record.store][-1].generation and not expires(topology, record.store):
             old.setdefault((record.generation, record.store), []).append(record)
     chosen: list[str] = []
     rows = 0
@@ -38,6 +38,6 @@ def choose(
     return tuple(chosen)
 
 
-def _expires(topology: Topology, store: str) -> bool:
+def expires(topology: Topology, store: str) -> bool:
     """Do its rows go by themselves, since windows bound them and watermarks move?"""
     return topology.store[store].horizon is not None and all(stream.lateness is not None for stream in topology.streams)

@@ -38,9 +38,9 @@ class Running:
 
     # ---- the topology ------------------------------------------------------------------------------------------
 
-    def open(self, plan: str | Iterable[ContainerRecord]) -> str:
-        """Uses the topology of that name, or the one that these containers require; its name."""
-        path = plan if isinstance(plan, str) else self._write(self.generation.past(plan))
+    def open(self, plan: str | Past) -> str:
+        """Uses the topology of that name, or the one that the past requires; its name."""
+        path = plan if isinstance(plan, str) else self._write(plan)
         self._stale = (self._stale | {self.plan}) - {path, ""}
         self.plan, self.program = path, load_program(self.storage.uri, path, self.timezone)
         return path

@@ -1,0 +1,54 @@
+"""Which part of the past an intermediate store is filled with next, where nothing would ever end the second branch of its steps.
+
+Invariant: ranges of arrivals are filled one after the other, oldest first, until the store's beginning is reached; only then does the bound
+fall, for rows are hidden by it until all are there. One store at a time, and about as many tuples per batch as are rewritten. Where the
+parts expire, the bound falls by itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from clash.driver.generation import Generation
+from clash.driver.rewrite import expires
+from clash.driver.work import ContainerRecord
+from clash.planner.orders import StoreKey
+from clash.topology import Topology
+from clash.topology.names import store_id
+from clash.workers.blocks import NUMBER_BITS
+
+Piece = tuple[str, int, int]  # an intermediate store, the arrivals from, and to before, that are probed once more
+Progress = Mapping[str, tuple[int, int]]  # per store the generation that introduced it, and the arrival that is filled in up to
+
+
+def filled(generation: Generation, progress: Progress) -> frozenset[str]:
+    """The stores that have all that was completed before them."""
+    return frozenset(s for s, begun in generation.introduced.items() if s in progress and progress[s] == (begun.generation, begun.arrival))
+
+
+def next_piece(
+    generation: Generation, topology: Topology, containers: Iterable[ContainerRecord], progress: Progress, most: int
+) -> Piece | None:
+    oldest: dict[str, int] = {}
+    for record in containers:
+        oldest[record.store] = min(record.first, oldest.get(record.store, record.first))
+    done = filled(generation, progress)
+    for store in sorted(topology.stores, key=lambda store: store.id):
+        if store.join is None or store.id in done:
+            continue
+        begun = generation.introduced[store.id]
+        parts = {store_id(StoreKey(relation.stream, None, store.owner)) for relation in store.join.relations}
+        older = [oldest.get(part, begun.arrival) for part in parts]
+        if max(older) >= begun.arrival or any(expires(topology, part) for part in parts):
+            continue  # no combination of old rows is left, or soon none will be
+        known, upto = progress.get(store.id, (-1, 0))
+        first = upto if known == begun.generation else min(older)
+        return store.id, first, min(first + (most << NUMBER_BITS), begun.arrival)
+    return None
+
+
+def advanced(generation: Generation, progress: Progress, pieces: Iterable[Piece]) -> dict[str, tuple[int, int]]:
+    """The progress after a batch, of stores that there are."""
+    begun = generation.introduced
+    found = {store: at for store, at in progress.items() if store in begun and at[0] == begun[store].generation}
+    return found | {store: (begun[store].generation, upto) for store, _, upto in pieces}
