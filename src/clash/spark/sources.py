@@ -6,6 +6,7 @@ planned or committed mean what they meant, and telling it again, after a crash i
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -19,6 +20,14 @@ _LOG = "offsets"
 _NOTHING = "-"  # how Spark writes that a source has no offset yet
 _POSITIONAL = "v1"  # "v2" names sources: there Spark itself takes an unknown one for a new one
 _LOOK = 0.01  # seconds
+
+
+def _is_news(record: logging.LogRecord) -> bool:
+    """Py4J tells every exception of a batch function with its traceback, also those that only end a query."""
+    return not (record.exc_info and isinstance(record.exc_info[1], BorderError))
+
+
+logging.getLogger("py4j.clientserver").addFilter(_is_news)
 
 
 class BorderError(Exception):

@@ -1,0 +1,282 @@
+"""Queries, workers and streams that come and go while Spark runs, against DuckDB."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import clash
+from clash.errors import ClashError
+
+from .files import COLUMNS, JOIN, WITHIN, counted, table
+
+PAIRS = "SELECT R.a, S.b, S.ts AS at FROM R JOIN S ON R.a = S.a"
+NEAR = WITHIN.replace(", epoch_us(T.ts)", "")
+ALWAYS = range(1_000_000)
+
+
+class Bench:
+    """Three streams of files, a second of event time in each, and what DuckDB says about any query over them."""
+
+    def __init__(self, spark: Any, root: Path) -> None:
+        self.spark, self.root = spark, root
+        self.seconds = 0
+        self.batches: dict[str, list[int]] = {stream: [] for stream in COLUMNS}  # of each file, in order
+
+    def deliver(self, run: Any = None, seconds: int = 1, streams: Iterable[str] = COLUMNS) -> None:
+        """And waits until it is read, so that files are read in order."""
+        for second in range(self.seconds, self.seconds + seconds):
+            for stream in streams:
+                folder = self.root / stream
+                folder.mkdir(exist_ok=True)
+                pq.write_table(table(stream, second), self.root / "new")
+                os.utime(self.root / "new", (1_000_000 + second, 1_000_000 + second))
+                (self.root / "new").rename(folder / f"{second:03d}.parquet")
+        self.seconds += seconds
+        if run is not None:
+            run.process_all_available()
+
+    def source(self, stream: str) -> Any:
+        schema = f"{', '.join(f'{name} bigint' for name in COLUMNS[stream])}, ts timestamp"
+        return self.spark.readStream.schema(schema).option("maxFilesPerTrigger", 1).parquet(str(self.root / stream))
+
+    def timed(self, stream: str) -> dict[str, Any]:
+        return {"name": stream, "df": self.source(stream), "time": "ts", "window": "500 milliseconds", "lateness": "1 second"}
+
+    def engine(self, streams: str = "RST", **options: Any) -> Any:
+        made = clash.Engine(self.spark, str(self.root / "checkpoint"), **{"workers": 2, "epoch": 1, **options})
+        for stream in streams:
+            made.stream(**self.timed(stream))
+        return made
+
+    def note(self, run: Any) -> None:
+        """What its batches have read: at most one file of each stream each."""
+        for entry in run.recent_progress:
+            for stream, rows in entry["input"].items():
+                assert rows == 120
+                self.batches[stream].append(entry["batch"])
+
+    def expected(self, text: str, schema: pa.Schema, last: range, first: range = ALWAYS, **kept: range) -> Counter[str]:
+        """Results whose last part came in a batch of `last` and whose first in one of `first`; `kept`: of a stream, only such batches."""
+        relations = [stream for stream in COLUMNS if f"{stream}." in text]
+        near = WITHIN if "T" in relations else NEAR
+        batches = ", ".join(f"{stream}.batch" for stream in relations)
+        conditions = [near, _within(f"greatest({batches})", last), _within(f"least({batches})", first)]
+        conditions += [_within(f"{stream}.batch", some) for stream, some in kept.items()]
+        with duckdb.connect() as connection:
+            connection.execute("SET timezone = 'UTC'")
+            for stream in relations:
+                files = sorted((self.root / stream).glob("*.parquet"))
+                read = zip(files, self.batches[stream], strict=True)
+                whole = [(part := pq.read_table(file)).append_column("batch", pa.array([batch] * len(part))) for file, batch in read]
+                connection.register(stream, pa.concat_tables(whole))
+            return counted(connection.sql(f"{text} WHERE {' AND '.join(conditions)}").to_arrow_table().cast(schema))
+
+    def check(self, run: Any, query: str, text: str, last: range, first: range = ALWAYS, **kept: range) -> None:
+        found = run.results(query).toArrow()
+        wanted = self.expected(text, found.schema, last, first, **kept)
+        assert wanted
+        assert counted(found) == wanted, query
+
+
+def _within(what: str, some: range) -> str:
+    return f"{what} BETWEEN {some.start} AND {some.stop - 1}"
+
+
+@pytest.fixture
+def bench(spark: Any, tmp_path: Path) -> Bench:
+    return Bench(spark, tmp_path)
+
+
+def test_queries_come_and_go(bench: Bench) -> None:
+    """With history and without, removed, replaced, on more workers and on fewer; and all of it stays so after a restart."""
+
+    def engine() -> Any:
+        made = bench.engine()
+        made.query("gone", JOIN)
+        made.query("same", JOIN, sink=clash.sinks.Memory())
+        made.query("other", PAIRS)
+        return made
+
+    bench.deliver(seconds=2)
+    run = engine().start()
+    run.process_all_available()
+    late = run.add_query("late", JOIN, sink=clash.sinks.Parquet(bench.root / "late"))
+    fresh = run.add_query("fresh", JOIN, history=False)
+    assert late.batch is None
+    assert run.results("fresh").count() == 0
+    assert run.results("fresh").columns == ["a", "x", "b", "y", "at"]
+    bench.deliver(run)
+    first = late.wait(100)
+    assert first == fresh.wait(100) == late.complete_from
+    assert set(run.queries) == {"gone", "same", "other", "late", "fresh"}
+    gone, other, more = run.remove_query("gone"), run.replace_query("other", JOIN), run.rescale(3)
+    bench.deliver(run, 2)
+    assert gone.batch == other.batch == more.batch
+    assert "gone" not in run.queries
+    assert " 3 workers" in run.explain()
+    fewer = run.rescale(workers=1)
+    bench.deliver(run)
+    assert fewer.batch is not None
+    run.stop()
+    assert run.exception is None
+    bench.note(run)
+    assert [(g["workers"], len(g["queries"])) for g in run.generations] == [(2, 3), (2, 5), (3, 4), (1, 4)]
+    assert run.progress["generation"] == 3
+    with pytest.raises(clash.OptionError, match="not active"):
+        run.remove_query("late")
+
+    again = engine().start()
+    bench.deliver(again)
+    again.stop()
+    bench.note(again)
+    assert again.generations[-1]["workers"] == 1
+    assert set(again.queries) == {"same", "other", "late", "fresh"}
+    end, moved = again.progress["batch"] + 1, other.batch
+    bench.check(again, "gone", JOIN, range(gone.batch))
+    bench.check(run, "same", JOIN, range(again.recent_progress[0]["batch"]))
+    bench.check(again, "late", JOIN, range(first, end))
+    bench.check(again, "fresh", JOIN, range(first, end), range(first, end))
+    bench.check(again, "other", JOIN, range(moved, end))
+    assert counted(pq.read_table(bench.root / "late")) == counted(again.results("late").toArrow())
+
+
+def test_columns_and_streams_that_were_not_read(bench: Bench) -> None:
+    """The Spark query is started again for them; a new stream is read from its beginning. A function has to be given again."""
+    handed: dict[int, Counter[str]] = {}
+
+    def take(df: Any, batch: int) -> None:
+        assert batch not in handed
+        handed[batch] = counted(df.toArrow())
+
+    bench.deliver(seconds=2)
+    engine = bench.engine("RS")
+    engine.query("pairs", PAIRS)
+    run = engine.start(trigger="50 milliseconds")
+    run.process_all_available()
+    run.stream(**bench.timed("T")).wait(100)
+    change = run.add_query("three", JOIN, sink=clash.sinks.ForeachBatch(take))
+    kept = run.add_query("kept", JOIN)
+    first = change.wait(100)  # T alone has news
+    run.process_all_available()
+    bench.deliver(run, 2)
+    assert kept.batch == first
+    assert change.complete_from is None  # what came before lies within the window of what may still come
+    bench.deliver(run, 2)
+    assert change.complete_from is not None
+    assert change.complete_from > first
+    run.stop()
+    assert run.exception is None
+    bench.note(run)
+
+    engine = bench.engine("RS")
+    engine.query("pairs", PAIRS)
+    with pytest.raises(clash.CheckpointError, match="stream") as missing:
+        engine.start()
+    assert "T" in missing.value.detail
+    engine = bench.engine()
+    engine.query("pairs", PAIRS)
+    with pytest.raises(clash.CheckpointError, match="the function"):
+        engine.start()
+    engine.query("three", JOIN, sink=clash.sinks.ForeachBatch(take))
+    bench.deliver()
+    again = engine.start(available_now=True)
+    assert again.await_termination(300)
+    bench.note(again)
+    end = again.progress["batch"] + 1
+    since = range(first, end)
+    bench.check(again, "pairs", PAIRS, range(end))
+    bench.check(again, "kept", JOIN, since, R=since)  # of R, x was not read before
+    assert sum(handed.values(), Counter()) == counted(again.results("kept").toArrow())
+    assert sorted(handed) == [*since]
+
+
+def test_a_changed_program_goes_on(bench: Bench) -> None:
+    """Its list is compared with that of its last start. A stream may be new, too."""
+    bench.deliver(seconds=2)
+    engine = bench.engine("RS", epoch="1 hour")
+    engine.query("pairs", PAIRS)
+    run = engine.start(available_now=True)
+    assert run.await_termination(300)
+    bench.note(run)
+    border = run.progress["batch"] + 1
+    engine = bench.engine(epoch="1 hour")
+    engine.query("three", JOIN)
+    bench.deliver()
+    run = engine.start(available_now=True)
+    assert run.await_termination(300)
+    bench.note(run)
+    end = run.progress["batch"] + 1
+    assert set(run.queries) == {"three"}
+    bench.check(run, "pairs", PAIRS, range(border))
+    bench.check(run, "three", JOIN, range(border, end), R=range(border, end))
+
+
+@pytest.mark.parametrize(
+    ("ask", "what"),
+    [
+        (lambda run, df: run.add_query("pairs", PAIRS), "name already"),
+        (lambda run, df: run.add_query("q", "SELECT R.z FROM R JOIN S ON R.a = S.a"), "z|column"),
+        (lambda run, df: run.add_query("q", PAIRS, sink="out"), "not a sink"),
+        (lambda run, df: run.add_query("q", PAIRS, history="yes"), "history"),
+        (lambda run, df: run.add_query("q", PAIRS, windows="1 second"), "windows"),
+        (lambda run, df: run.replace_query("pair", PAIRS), "unknown query"),
+        (lambda run, df: run.remove_query("pair"), "unknown query"),
+        (lambda run, df: run.remove_query("pairs"), "last query"),
+        (lambda run, df: run.rescale(0), "workers"),
+        (lambda run, df: run.rescale(workers=True), "workers"),
+        (lambda run, df: run.stream("R", df), "stream of that name"),
+        (lambda run, df: run.stream("V", "rate"), "not a DataFrame"),
+        (lambda run, df: run.stream("V", df, time="z"), "time column"),
+        (lambda run, df: run.stream("V", df.sparkSession.range(3)), "not a stream"),
+        (lambda run, df: run.results("q"), "unknown query"),
+        (lambda run, df: run.result_stream("q"), "unknown query"),
+        (lambda run, df: run.late("q"), "unknown stream"),
+    ],
+)
+def test_mistakes(running: tuple[Any, Any], ask: Callable[[Any, Any], object], what: str) -> None:
+    """Refused at the call; the run does not notice."""
+    run, df = running
+    with pytest.raises(ClashError, match=what) as caught:
+        ask(run, df)
+    assert caught.value.detail
+    assert caught.value.hint
+    assert run.is_active
+    assert set(run.queries) == {"pairs"}
+
+
+@pytest.fixture(scope="module")
+def running(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Any:
+    bench = Bench(spark, tmp_path_factory.mktemp("running"))
+    bench.deliver()
+    engine = bench.engine("RS")
+    engine.query("pairs", PAIRS)
+    run = engine.start(trigger="1 hour")
+    yield run, bench.source("T")
+    run.stop()
+
+
+def test_what_comes_too_late_is_told(bench: Bench) -> None:
+    """A change without a batch to come is not waited for in vain."""
+    bench.deliver()
+    engine = bench.engine("RS")
+    engine.query("pairs", PAIRS)
+    run = engine.start(trigger="1 hour")
+    while run.progress["batch"] < 0 and run.is_active:
+        run.await_termination(0.05)
+    change = run.rescale(4)
+    assert change.wait(0.01) is None
+    run.stop()
+    with pytest.raises(ClashError, match="ended"):
+        change.wait()
+    for ask in (lambda: run.stream("V", bench.source("T")), lambda: run.rescale(4), lambda: run.add_query("q", PAIRS)):
+        with pytest.raises(clash.OptionError, match="not active"):
+            ask()
