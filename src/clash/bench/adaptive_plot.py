@@ -1,0 +1,89 @@
+"""Latency over time, adaptive and static, ours above the paper's."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from matplotlib.axes import Axes
+
+from clash.bench.adaptive_data import Selectivity, Small
+from clash.bench.adaptive_paper import ARMS, LATENCY
+from clash.bench.plots import GREEN, GREY, PURPLE, dress, figure, save
+
+if TYPE_CHECKING:
+    from clash.bench.adaptive import Second
+
+COLOURS = {"adaptive": GREEN, "static": PURPLE}
+TITLES = {
+    "selectivity": "A sudden increase in join selectivity",
+    "store": "A store for S ⋈ T ⋈ U is introduced",
+}
+
+
+def draw_latencies(
+    name: str, lines: Sequence[Second], changes: Mapping[str, Sequence[float | None]], script: Selectivity | Small, path: Path
+) -> None:
+    """`changes`: per arm the seconds at which another plan began."""
+    made = figure(8.6, 8.8, TITLES[name])
+    upper, lower = made.subplots(2, 1, sharex=True, height_ratios=[1.35, 1])
+    _ours(upper, lines, changes, script)
+    _relative(lower, name, lines, script)
+    save(made, path)
+
+
+def _ours(axes: Axes, lines: Sequence[Second], changes: Mapping[str, Sequence[float | None]], script: Selectivity | Small) -> None:
+    dress(axes, f"Ours on 2 cores: {lines[0].rates}", "", "latency, seconds (log)")
+    for arm in reversed(ARMS):
+        chosen = [line for line in lines if line.arm == arm and line.p50 is not None]
+        xs = [line.second + 0.5 for line in chosen]
+        low, high = [(line.p50 or 0) / 1000 for line in chosen], [(line.p95 or 0) / 1000 for line in chosen]
+        axes.plot(xs, low, color=COLOURS[arm], linewidth=1.6, marker="o", markersize=3, label=f"{arm}: median of all tuples")
+        axes.fill_between(xs, low, high, color=COLOURS[arm], alpha=0.18, linewidth=0, label=f"{arm}: up to the 95th percentile")
+        unfinished = [at for at, line in enumerate(chosen) if line.open]
+        if unfinished:
+            axes.plot(
+                [xs[at] for at in unfinished], [low[at] for at in unfinished], ls="none", marker="^", markersize=6,
+                color=COLOURS[arm], label=f"{arm}: not committed when the run was ended: at least this",
+            )  # fmt: skip
+    axes.set_yscale("log")
+    ticks = [value for value in (0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50) if axes.get_ylim()[0] <= value <= axes.get_ylim()[1]]
+    axes.set_yticks(ticks, [f"{value:g}" for value in ticks])
+    axes.minorticks_off()
+    _mark(axes, script)
+    for at, second in enumerate(second for second in changes["adaptive"] if second is not None and second >= 0):
+        axes.axvline(second, color=COLOURS["adaptive"], linewidth=1.0, linestyle=":", label=None if at else "adaptive: another plan")
+    axes.legend(fontsize=7.5, frameon=False, loc="upper left")
+    axes.tick_params(labelbottom=True)
+
+
+def _relative(axes: Axes, name: str, lines: Sequence[Second], script: Selectivity | Small) -> None:
+    """Both over what they were before the change: 55 ms there, and a micro-batch here."""
+    dress(axes, "Over its own mean before the change: ours (solid) and the paper's (dashed)", "second", "latency / latency before")
+    change = round(script.timing.change)
+    highest = 1.0
+    for arm in ARMS:
+        theirs = LATENCY[name, arm]
+        before = sum(theirs[second] for second in range(1, change + 1)) / change
+        values = [value / before for value in theirs.values()]
+        axes.plot(
+            list(theirs), values, color=COLOURS[arm], ls="--", linewidth=1.0, marker="s", markersize=4.5, markerfacecolor="none",
+            label=f"{arm}, paper ({before:.0f} ms before)",
+        )  # fmt: skip
+        highest = max(highest, *values)
+        own = {line.second: line.p50 for line in lines if line.arm == arm and line.p50 is not None}
+        mean = sum(value for second, value in own.items() if second < change) / max(1, sum(second < change for second in own))
+        axes.plot(
+            [second + 0.5 for second in own], [value / mean for value in own.values()], color=COLOURS[arm], linewidth=1.8,
+            label=f"{arm}, ours ({mean:.0f} ms before)",
+        )  # fmt: skip
+    axes.set_ylim(0, max(3.0, 1.5 * highest) if name == "selectivity" else 1.8)
+    _mark(axes, script)
+    axes.legend(fontsize=7.5, frameon=False, loc="upper left")
+
+
+def _mark(axes: Axes, script: Selectivity | Small) -> None:
+    axes.axvline(script.timing.change, color=GREY, linewidth=1.0)
+    axes.annotate("the data changes", (script.timing.change, 0.02), xycoords=("data", "axes fraction"), fontsize=7.5, color=GREY, xytext=(3, 0), textcoords="offset points")
+    axes.set_xlim(0, script.timing.seconds)
