@@ -66,7 +66,7 @@ class InProcess:
         """As after a stop or a crash: everything from the checkpoint; perhaps with another program."""
         self.job, before = job or self.job, self.driver
         self.driver = self._driver()
-        self.driver.replanner, self.driver.estimate = before.replanner, before.estimate
+        self.driver.replanner = before.replanner
 
     # ---- changes, in effect from the next border on ------------------------------------------------------------
 
@@ -162,5 +162,12 @@ def _asked(name: str, text: str, windows: Mapping[str, str] | None) -> Asked:
 def _read(uri: str, folder: str, schema: pa.Schema) -> pa.Table:
     storage = open_storage(uri)
     names = [published(folder, name) for name in storage.list(folder) if name.endswith(".parquet")]
-    tables = [pq.read_table(pa.BufferReader(storage.read(name))).cast(schema) for name in names]
+    tables = [_fitted(pq.read_table(pa.BufferReader(storage.read(name))), schema) for name in names]
     return pa.concat_tables(tables) if tables else schema.empty_table()
+
+
+def _fitted(table: pa.Table, schema: pa.Schema) -> pa.Table:
+    """Late rows have the columns that were read of their stream when they came."""
+    there = set(table.column_names)
+    columns = [table[f.name].cast(f.type) if f.name in there else pa.nulls(table.num_rows, f.type) for f in schema]
+    return pa.table(columns, schema=schema)

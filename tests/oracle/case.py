@@ -13,7 +13,7 @@ import pyarrow as pa
 from clash.model.query import Query
 from clash.model.statistics import Statistics
 from clash.model.stream import Stream
-from clash.sql import parse_queries
+from clash.sql import parse_queries, parse_query
 
 Row = tuple[Any, ...]
 Windows = tuple[tuple[str, str], ...]
@@ -35,19 +35,34 @@ class Ask:
 
 
 @dataclass(frozen=True)
+class Change:
+    """What is asked for while it runs: `add` or `replace` (by `ask`), `remove` (`name`), or `rescale` (`workers`)."""
+
+    kind: str
+    ask: Ask | None = None
+    name: str = ""
+    history: bool = True
+    workers: int = 0
+
+
+@dataclass(frozen=True)
 class Batch:
     """`now` in microseconds; `restart`: a new driver before it; `fail`: the fail point, and which time it is reached, at which its
-    first attempt ends; a new driver then finds what it left."""
+    first attempt ends; a new driver then finds what it left. `changes` are asked for before it, after a restart; `plan_seed`: and a random
+    plan. `quiet`: nothing changes, and every stream has a row long after all before."""
 
     now: int
     rows: Mapping[str, tuple[Row, ...]] = field(default_factory=dict)
     restart: bool = False
     fail: tuple[str, int] | None = None
+    changes: tuple[Change, ...] = ()
+    plan_seed: int | None = None
+    quiet: bool = False
 
 
 @dataclass(frozen=True)
 class Setting:
-    """How it is run. `plan_seed` None: the optimiser's plan, else a random valid one."""
+    """How it is run. `plan_seed` None: the optimiser's plan, else a random valid one. `epoch` in batches."""
 
     workers: int = 2
     strategy: str = "global"
@@ -60,6 +75,26 @@ class Setting:
     timezone: str = "UTC"
     plan_seed: int | None = None
     options: tuple[tuple[str, int], ...] = ()
+    epoch: int = 1
+
+
+@dataclass(frozen=True)
+class Life:
+    """A query from the batch in which it was first asked to that in which it no longer was; a name may have several. `complete`: the batch
+    from which on nothing is missing; None: not known yet."""
+
+    ask: Ask
+    first: int = 0
+    end: int | None = None
+    history: bool = True
+    complete: int | None = 0
+
+    @property
+    def key(self) -> str:
+        return f"{self.ask.name}@{self.first}" if self.first else self.ask.name
+
+    def lives(self, batch: int) -> bool:
+        return self.first <= batch and (self.end is None or batch < self.end)
 
 
 @dataclass(frozen=True)
@@ -84,6 +119,14 @@ class Case:
     @cached_property
     def parsed(self) -> tuple[Query, ...]:
         return parse_queries(self.texts, self.by_name, self.windows)[0]
+
+    def parse(self, ask: Ask) -> Query:
+        return parse_query(ask.name, ask.text, self.by_name, dict(ask.windows))
+
+    @property
+    def asks(self) -> tuple[Ask, ...]:
+        """All that are ever asked."""
+        return (*self.queries, *(c.ask for batch in self.batches for c in batch.changes if c.ask is not None))
 
     def count(self) -> int:
         return sum(len(rows) for batch in self.batches for rows in batch.rows.values())

@@ -1,5 +1,5 @@
-"""Thousands of random histories: `python -m tests.oracle.hunt FIRST COUNT [JOBS]`. For each one that goes wrong: its seed, what is
-wrong, and the smallest history that shows it, as Python."""
+"""Thousands of random histories: `python -m tests.oracle.hunt FIRST COUNT [JOBS] [--changes]`. For each one that goes wrong: its seed,
+what is wrong, and the smallest history that shows it, as Python. With `--changes` queries come and go, and plans and workers change."""
 
 from __future__ import annotations
 
@@ -8,35 +8,40 @@ import sys
 import time
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
+from functools import partial
 from multiprocessing import get_context
 from random import Random
 
 from .case import Case
-from .generate import random_case
+from .generate import random_case, random_history
 from .shrink import failure, smallest
 
 
-def look_at(seed: int) -> tuple[int, str | None]:
-    return seed, failure(random_case(Random(seed)))
+def drawn(seed: int, changes: bool) -> Case:
+    return (random_history if changes else random_case)(Random(seed))
+
+
+def look_at(seed: int, changes: bool = False) -> tuple[int, str | None]:
+    return seed, failure(drawn(seed, changes))
 
 
 def told(seed: int, what: str, case: Case) -> Iterator[str]:
     yield f"seed {seed}: {what}"
     small = smallest(case)
     yield f"the smallest history with it ({small.count()} rows in {len(small.batches)} batches): {failure(small)}"
-    for query in small.queries:
+    for query in small.asks:
         yield f"-- {query.name}: {query.text} {dict(query.windows) or ''}"
     yield pprint.pformat(small, width=140)
 
 
-def main(first: int, count: int, jobs: int = 1) -> int:
+def main(first: int, count: int, jobs: int = 1, changes: bool = False) -> int:
     began, bad = time.monotonic(), 0
-    seeds = range(first, first + count)
+    seeds, look = range(first, first + count), partial(look_at, changes=changes)
     with ProcessPoolExecutor(jobs, get_context("spawn")) as pool:
-        for seed, what in pool.map(look_at, seeds, chunksize=5) if jobs > 1 else map(look_at, seeds):
+        for seed, what in pool.map(look, seeds, chunksize=5) if jobs > 1 else map(look, seeds):
             if what is not None:
                 bad += 1
-                for line in told(seed, what, random_case(Random(seed))):
+                for line in told(seed, what, drawn(seed, changes)):
                     sys.stdout.write(line + "\n")
                 sys.stdout.flush()
             elif seed % 100 == 99:
@@ -48,4 +53,4 @@ def main(first: int, count: int, jobs: int = 1) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(*map(int, sys.argv[1:])))
+    sys.exit(main(*(int(word) for word in sys.argv[1:] if word != "--changes"), changes="--changes" in sys.argv))

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import duckdb
@@ -10,7 +11,7 @@ import pyarrow as pa
 
 from clash.model.query import Query
 
-from .case import Case, Row, plain, plain_rows, table, tau
+from .case import Case, Life, Row, plain, plain_rows, table, tau
 
 _DB = duckdb.connect()  # one for all: opening one takes longer than a query
 _DB.execute("PRAGMA disable_optimizer")  # DuckDB 2.0 gets `CASE … END IN (0)` over NULLs wrong with it
@@ -18,18 +19,45 @@ _DB.execute("PRAGMA threads=1")
 LOWEST = -(10**30)
 
 
+_Admitted = dict[str, list[tuple[int, int, Row]]]  # by stream: (τ, batch, row)
+
+
 @dataclass
 class Expected:
-    """By query, each result with the batch of its last row; by stream, late rows; `watermarks` per batch and stream, None if none."""
+    """By query (a life's key), each result with the batch of its last row; by stream, late rows; `watermarks` per batch and stream, None
+    if none."""
 
     results: dict[str, Counter[tuple[int, Row]]] = field(default_factory=dict)
     late: dict[str, Counter[Row]] = field(default_factory=dict)
     watermarks: list[dict[str, int | None]] = field(default_factory=list)
 
 
-def expect(case: Case) -> Expected:
+def expect(case: Case, lives: Sequence[Life] | None = None) -> Expected:
+    """`lives`: of the queries, if they change. A new query's results may lack rows of a stream that nobody had read: those are expected
+    too, unless they would have made rows late that came after them."""
+    lives = [Life(ask) for ask in case.queries] if lives is None else lives
+    queries = {life.key: case.parse(life.ask) for life in lives}
+    reads = {key: frozenset(r.stream for r in query.join.relations) for key, query in queries.items()}
+    used = [frozenset().union(*(reads[life.key] for life in lives if life.lives(at))) for at in range(len(case.batches))]
     found = Expected(late={stream.name: Counter() for stream in case.streams})
-    admitted = _admit(case, found)
+    admitted = _admit(case, found, used)
+    every = [frozenset().union(*reads.values())] * len(used)
+    all_of_them = admitted if every == used else _admit(case, Expected(late=defaultdict(Counter)), every)
+    fits = {name for name, rows in all_of_them.items() if [row for row in rows if name in used[row[1]]] == admitted[name]}
+    for rows in [admitted] if all_of_them is admitted else [admitted, all_of_them]:
+        mine = [life for life in lives if (reads[life.key] <= fits) == (rows is all_of_them)]
+        if mine:
+            _load(case, rows)
+        for life in mine:
+            answer = _DB.sql(duck_text(queries[life.key], case)).to_arrow_table()
+            told = [(row[-1], row[-2], row[:-2]) for row in plain_rows(answer.columns)]
+            found.results[life.key] = Counter(
+                (last, row) for first, last, row in told if life.lives(last) and (life.history or first >= life.first)
+            )
+    return found
+
+
+def _load(case: Case, admitted: _Admitted) -> None:
     for stream in case.streams:
         rows = admitted[stream.name]
         loaded = _naive(table(stream, [row for _, _, row in rows]))
@@ -38,15 +66,10 @@ def expect(case: Case) -> Expected:
         _DB.register("__loaded", loaded)
         _DB.execute(f"CREATE OR REPLACE TABLE {stream.name} AS SELECT * FROM __loaded")
         _DB.unregister("__loaded")
-    for query in case.parsed:
-        answer = _DB.sql(duck_text(query, case)).to_arrow_table()
-        rows = plain_rows(answer.columns)
-        found.results[query.name] = Counter((row[-1], row[:-1]) for row in rows)
-    return found
 
 
 def duck_text(query: Query, case: Case) -> str:
-    """The query's own text, with its windows as conditions and the batch of the last row as one more column."""
+    """The query's own text, with its windows as conditions and the batches of the last and of the first row as more columns."""
     select, _, rest = query.text.partition("\nFROM ")
     windows = dict(query.join.windows)
     taus = [f"{alias}.__tau_{relation.stream}" for alias, relation in query.aliases]
@@ -59,30 +82,32 @@ def duck_text(query: Query, case: Case) -> str:
         for own, (_, relation) in zip(taus, query.aliases, strict=True)
         if windows[relation] is not None
     ]
-    text = f"{select}, GREATEST({', '.join(batches)}) AS __batch FROM {rest}"
+    ends = ", ".join(f"{end}({', '.join(batches)}) AS __{end}" for end in ("GREATEST", "LEAST"))
+    text = f"{select}, {ends} FROM {rest}"
     if not conditions:
         return text
     return f"{text} {'AND' if ' WHERE ' in rest else 'WHERE'} {' AND '.join(conditions)}"
 
 
-def _admit(case: Case, found: Expected) -> dict[str, list[tuple[int, int, Row]]]:
-    """(τ, batch, row) by stream. A watermark is of earlier batches alone, and never falls; a stream that no query reads has none, and
-    counts for nobody."""
-    admitted: dict[str, list[tuple[int, int, Row]]] = {stream.name: [] for stream in case.streams}
+def _admit(case: Case, found: Expected, used: list[frozenset[str]]) -> _Admitted:
+    """A watermark is of earlier batches alone, and never falls; a stream that no query reads has none, and counts for nobody. `used`: per
+    batch, the streams that are read."""
+    admitted: _Admitted = {stream.name: [] for stream in case.streams}
     highest = dict.fromkeys(admitted, LOWEST)
     marks = dict.fromkeys(admitted, LOWEST)
-    used = sorted({relation.stream for query in case.parsed for relation in query.join.relations})
-    streams = [case.by_name[name] for name in used]
-    seen = dict.fromkeys(admitted, case.batches[0].now if case.batches else 0)
+    seen: dict[str, int] = {}
     for number, batch in enumerate(case.batches):
+        streams = [stream for stream in case.streams if stream.name in used[number]]
         for stream in streams:
+            if number == 0 or stream.name not in used[number - 1]:
+                seen[stream.name] = batch.now  # what is read anew has not been idle
             if stream.lateness is not None and highest[stream.name] > LOWEST:
                 marks[stream.name] = max(marks[stream.name], highest[stream.name] - stream.lateness)
         idle = {s.name for s in streams if s.idle is not None and batch.now - seen[s.name] > s.idle}
         awake = min((marks[s.name] for s in streams if s.name not in idle), default=LOWEST)
         for name in idle:
             marks[name] = max(marks[name], awake)
-        found.watermarks.append({name: None if marks[name] == LOWEST else marks[name] for name in used})
+        found.watermarks.append({s.name: None if marks[s.name] == LOWEST else marks[s.name] for s in streams})
         for stream in streams:
             rows = batch.rows.get(stream.name, ())
             for row in rows:

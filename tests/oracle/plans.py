@@ -19,9 +19,9 @@ from clash.topology import validate
 Links = frozenset[frozenset[Relation]]
 
 
-def random_plan(rng: Random, base: Plan) -> Plan:
-    """The queries of `base` under another plan."""
-    drawn = _Drawn(rng, base)
+def random_plan(rng: Random, base: Plan, alone: float | None = None) -> Plan:
+    """The queries of `base` under another plan. `alone`: how many of them have stores of their own; drawn if not given."""
+    drawn = _Drawn(rng, base, alone)
     plan = replace(base, probe_orders=tuple(drawn.orders()), stores=drawn.stores(), cost=0.0, bound=0.0, optimal=False)
     plan = replace(plan, rounds=plan.topology.rounds)
     validate(plan)
@@ -29,9 +29,9 @@ def random_plan(rng: Random, base: Plan) -> Plan:
 
 
 class _Drawn:
-    def __init__(self, rng: Random, base: Plan) -> None:
+    def __init__(self, rng: Random, base: Plan, alone: float | None) -> None:
         self.rng, self.queries, self.streams, self.workers = rng, base.queries, base.streams, base.workers
-        alone = rng.choice([0.0, 0.0, 0.3, 1.0])
+        alone = rng.choice([0.0, 0.0, 0.3, 1.0]) if alone is None else alone
         self.owner = {query.name: query.name if rng.random() < alone else None for query in self.queries}
         self.many = rng.choice([0.0, 0.0, 0.4])
         self.layouts: dict[StoreKey, tuple[Layout, ...]] = {}
@@ -62,8 +62,9 @@ class _Drawn:
             assert key.join is not None
             inner = [m for m in self.mirs if m.join is not None and m.join.relations < key.join.relations]
             links = frozenset(link for query in self.queries if query.contains(key.join) for link in query.links)
+            cost = float(len(self.layouts[key]) > 1)  # what has copies elsewhere too is not fed for nothing
             for origin in sorted(key.join.relations):
-                yield ProbeOrder(origin, key.join.sub([origin]), self._steps(key.join, origin, key.owner, links, inner), (), key)
+                yield ProbeOrder(origin, key.join.sub([origin]), self._steps(key.join, origin, key.owner, links, inner), (), key, cost)
 
     def stores(self) -> tuple[StorePlan, ...]:
         return tuple(StorePlan(key, layouts, 0.0, 0.0) for key, layouts in sorted(self.layouts.items(), key=lambda item: _order(item[0])))

@@ -100,9 +100,9 @@ def _as(value: Any, kind: str) -> Any:
     return float(value) if kind in ("double", "float") else value
 
 
-def random_batches(rng: Random, schema: Schema, rows: int) -> tuple[Batch, ...]:
+def random_batches(rng: Random, schema: Schema, rows: int, count: int | None = None) -> tuple[Batch, ...]:
     """About `rows` rows per stream, cut into batches."""
-    count = rng.choice([1, 2, 3, 5, 8])
+    count = rng.choice([1, 2, 3, 5, 8]) if count is None else count
     hot, nulls = rng.choice([0.0, 0.0, 0.5, 0.8]), rng.choice([0.0, 0.05, 0.2])
     jitter = rng.choice([(0,), (0, 0, -1), (0, 0, 0, -1, -2, -5, 1)])
     pace = rng.choice([(0, 0, 1), (0, 1, 1, 2, 4), (2, 9)])
@@ -129,6 +129,16 @@ def random_batches(rng: Random, schema: Schema, rows: int) -> tuple[Batch, ...]:
         clock += rng.choice(pace)
         batches.append(Batch(now, held))
     return tuple(batches)
+
+
+def quiet_batches(rng: Random, schema: Schema, after: Batch, count: int) -> tuple[Batch, ...]:
+    """One row of each stream per batch, long after all windows have passed."""
+    found = []
+    for number in range(1, count + 1):
+        at = START + timedelta(seconds=100_000 * number)
+        rows = {stream.name: (_row(rng, stream, schema, at, 0.0, 0.0),) for stream in schema.streams}
+        found.append(Batch(max(after.now, micros(START)) + 100_000_000_000 * number, rows, quiet=True))
+    return tuple(found)
 
 
 def _row(rng: Random, stream: Stream, schema: Schema, at: datetime, hot: float, nulls: float) -> Row:

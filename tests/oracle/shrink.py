@@ -54,7 +54,7 @@ def _smaller(case: Case) -> Iterator[Case]:
     for at in range(len(case.queries)):
         if len(case.queries) > 1:
             yield replace(case, queries=case.queries[:at] + case.queries[at + 1 :])
-    used = {relation.stream for query in case.parsed for relation in query.join.relations}
+    used = {relation.stream for ask in case.asks for relation in case.parse(ask).join.relations}
     if len(used) < len(case.streams):
         rows = [replace(b, rows={n: r for n, r in b.rows.items() if n in used}) for b in case.batches]
         yield replace(case, streams=tuple(s for s in case.streams if s.name in used), batches=tuple(rows))
@@ -66,8 +66,11 @@ def _smaller(case: Case) -> Iterator[Case]:
             yield replace(case, batches=(*case.batches[:at], fewer, *case.batches[at + 1 :]))
     for at in range(1, len(case.batches)):
         first, second = case.batches[at - 1], case.batches[at]
+        if first.quiet or second.quiet:
+            continue
         rows = {name: (*first.rows.get(name, ()), *second.rows.get(name, ())) for name in {**first.rows, **second.rows}}
-        yield replace(case, batches=(*case.batches[: at - 1], replace(first, rows=rows), *case.batches[at + 1 :]))
+        one = replace(first, rows=rows, changes=(*first.changes, *second.changes))
+        yield replace(case, batches=(*case.batches[: at - 1], one, *case.batches[at + 1 :]))
     for workers in range(1, case.setting.workers):
         yield replace(case, setting=replace(case.setting, workers=workers))
     if case.setting.plan_seed is not None:
@@ -87,6 +90,16 @@ def _fewer(batch: Batch) -> Iterator[Batch]:
         yield replace(batch, restart=False)
     if batch.fail is not None:
         yield replace(batch, fail=None)
+    if batch.plan_seed is not None:
+        yield replace(batch, plan_seed=None)
+    for at, change in enumerate(batch.changes):
+        yield replace(batch, changes=batch.changes[:at] + batch.changes[at + 1 :])
+        if not change.history:
+            yield replace(batch, changes=(*batch.changes[:at], replace(change, history=True), *batch.changes[at + 1 :]))
+        if change.workers > 1:
+            yield replace(batch, changes=(*batch.changes[:at], replace(change, workers=change.workers - 1), *batch.changes[at + 1 :]))
+    if batch.quiet:
+        return
     for name, rows in batch.rows.items():
         size = len(rows)
         while size:

@@ -11,7 +11,7 @@ import pytest
 
 import clash
 from clash.model.query import Query, SubJoin
-from clash.model.relation import Relation
+from clash.model.relation import Attribute, Relation
 from clash.planner.orders import StoreKey
 from clash.planner.plan import Plan
 from clash.topology import Topology, build, from_json, to_json, validate
@@ -151,9 +151,7 @@ class _World:
     def kept(self, relation: Relation, column: str, owner: str | None) -> int:
         return self.past.columns.get(store_id(StoreKey(relation.stream, None, owner)), {}).get(column, 0)
 
-    def has(
-        self, arrivals: Mapping[Relation, int], needs: set[tuple[Relation, str]], owner: str | None, origin: Relation | None = None
-    ) -> bool:
+    def has(self, arrivals: Mapping[Relation, int], needs: set[Attribute], owner: str | None, origin: Relation | None = None) -> bool:
         """Were all those columns kept of the tuples? The origin's are at hand."""
         return all(arrivals[r] >= self.kept(r, c, owner) for r, c in needs if r in arrivals and r != origin)
 
@@ -206,7 +204,7 @@ class _World:
                 assert at >= added, f"{query} reads a row of {mir} from before it"
 
 
-def _made_of(join: SubJoin) -> set[tuple[Relation, str]]:
+def _made_of(join: SubJoin) -> set[Attribute]:
     return {a for equal in join.classes for a in equal} | used(*join.filters, *join.residuals)
 
 
