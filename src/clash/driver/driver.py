@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, Literal, get_args
 
 import pyarrow as pa
@@ -23,11 +24,12 @@ from clash.driver.history import History
 from clash.driver.job import FORMAT, Job, reading_order
 from clash.driver.kept import note
 from clash.driver.manifest import Manifest, manifest_path, read_last_manifest, stale_manifests, write_manifest
-from clash.driver.replan import Estimate, Policy, Replanner
+from clash.driver.replan import Policy, Replanner
 from clash.driver.restart import check_format, restarted
 from clash.driver.rewrite import choose
 from clash.driver.running import Running
 from clash.driver.setup import Live, Setup, differences
+from clash.driver.watch import Watch
 from clash.driver.watermarks import Clock, advance, observe
 from clash.driver.work import ContainerRecord, Tuning, Work
 from clash.errors import CheckpointError, OptionError
@@ -53,14 +55,13 @@ FORMATS: tuple[Format, ...] = get_args(Format)
 
 
 class Driver:
-    """One per run. `plan` overrides the first plan, and `replanner` (asked at each border) those after it, for tests. `estimate` tells
-    the statistics of the epochs so far, or a function that works them out beside the stream."""
+    """One per run. `plan` overrides the first plan, and `replanner` (asked at each border) those after it, for tests."""
 
     def __init__(self, uri: str, job: Job, timezone: str = "UTC", plan: Plan | None = None, tuning: Tuning | None = None) -> None:
         self.storage, self.job, self.timezone, self.tuning = open_storage(uri), job, timezone, tuning or Tuning()
         self.uri = self.storage.uri
         self.history = History(self.storage)
-        self.estimate: Estimate | None = None
+        self.watch = Watch(self.storage)
         self.replanner: Callable[[Driver, int], Plan | None] | None = None
         self.planner = Replanner(Policy())
         if not self.storage.exists(_JOB):
@@ -312,6 +313,7 @@ class Driver:
         self.manifest = manifest
         reach("after-manifest")
         self.changes.completed(manifest.complete)
+        self.watch.add(found, self.topology)
         committed = self.finish(work.batch)
         self._clean(before, [path for report in rounds for path in report["removed"]])
         return committed
@@ -402,9 +404,13 @@ class Driver:
 
     def _ask(self, epoch: Epoch) -> None:
         """Beside the stream: is there a better plan, by what the epochs so far have shown?"""
+        generation = self.generation
+        self.watch.end_epoch(generation.plan.queries, generation.setup)
         if self.job.adaptive and self.replanner is None and epoch.number > 0:
-            found = None if self.estimate is None else self.estimate()
-            self.planner.ask(self.generation.number, epoch.number, self.generation.setup, self.generation.plan, found)
+            look = partial(self.watch.statistics, generation.plan.queries, generation.setup)
+            self.planner.ask(generation.number, epoch.number, generation.setup, generation.plan, look)
+        else:
+            self.planner.beside(self.watch.fold)
 
     # ---- cleaning up -------------------------------------------------------------------------------------------
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from threading import Lock, Thread
 
 from clash.driver.price import price
@@ -18,8 +19,7 @@ from clash.model.statistics import Statistics
 from clash.planner.plan import Plan
 
 _LOG = logging.getLogger("clash")
-Found = Statistics | Callable[[], Statistics | None] | None  # statistics, or how to work them out
-Estimate = Callable[[], Found]
+Look = Callable[[], Statistics | None]  # works out statistics; it takes a while
 _SHOWN = 3
 
 
@@ -58,14 +58,16 @@ class Replanner:
         self._pause = self.policy.pause
         self._changed: int | None = None  # the epoch of the last change
 
-    def ask(self, generation: int, epoch: int, setup: Setup, plan: Plan, found: Found) -> None:
+    def ask(self, generation: int, epoch: int, setup: Setup, plan: Plan, look: Look) -> None:
         """At the border into `epoch`. While an earlier question is open this one is left out."""
+        self.beside(partial(self._work, generation, epoch, setup, plan, look))
+
+    def beside(self, work: Callable[[], None]) -> None:
+        """Runs it in a thread, unless the last one is still at work."""
         with self._lock:
-            if self._thread is not None and self._thread.is_alive():
-                return
-            arguments = (generation, epoch, setup, plan, found)
-            self._thread = Thread(target=self._work, args=arguments, name="clash-replan", daemon=True)
-            self._thread.start()
+            if self._thread is None or not self._thread.is_alive():
+                self._thread = Thread(target=work, name="clash-replan", daemon=True)
+                self._thread.start()
 
     def take(self, generation: int, epoch: int) -> Offer | None:
         """What was found in an earlier epoch for this generation, if the last change is long enough ago."""
@@ -93,9 +95,9 @@ class Replanner:
         if thread is not None:
             thread.join(timeout)
 
-    def _work(self, generation: int, epoch: int, setup: Setup, plan: Plan, found: Found) -> None:
+    def _work(self, generation: int, epoch: int, setup: Setup, plan: Plan, look: Look) -> None:
         try:
-            statistics = found() if callable(found) else found
+            statistics = look()
             self.latest = statistics or self.latest
             offer = self._look(generation, epoch, setup, plan, plan.asked.statistics if statistics is None else statistics)
         except Exception as error:
