@@ -219,6 +219,9 @@ class Router(Counted):
                 arc = self.graph.arcs[at]
                 if arc.layouts and self.alone[arc.store]:
                     allowed[arc.store] = allowed.get(arc.store, set(arc.layouts)) & set(arc.layouts)
+            if not all(allowed.values()):  # it has several layouts of a store, and may not any more
+                self._reset()
+                allowed, new = {}, list(self.targets)
             self.layout = {store: min(layouts) for store, layouts in allowed.items()}
         for target in new:
             self.recreate(target)
