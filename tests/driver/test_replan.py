@@ -1,0 +1,126 @@
+"""Re-planning beside the stream: when it looks, what it offers, and when its offers are used."""
+
+from __future__ import annotations
+
+import logging
+from threading import Event
+
+import pyarrow as pa
+import pytest
+
+from clash.driver.job import Asked, Job
+from clash.driver.replan import Policy, Replanner, moved
+from clash.driver.setup import Setup
+from clash.inprocess import InProcess
+from clash.model.statistics import Statistics
+from clash.model.stream import Stream
+
+STREAMS = [Stream.of(name, dict.fromkeys(columns, "bigint")) for name, columns in {"R": "ab", "S": "bc", "T": "cd"}.items()]
+QUERY = "SELECT R.a, T.d FROM R JOIN S ON R.b = S.b JOIN T ON S.c = T.c"
+SETUP = Setup.of(Job(tuple(STREAMS), (Asked("q", QUERY),), workers=4))
+FIRST = Statistics(rates={"R": 10, "S": 1000, "T": 1000}, selectivities={"R.b = S.b": 1e-3, "S.c = T.c": 1e-3})
+OTHER = Statistics(rates={"R": 1e6, "S": 10, "T": 10}, selectivities={"R.b = S.b": 0.1, "S.c = T.c": 1e-6})
+PLAN = SETUP.optimize(FIRST, 5)
+
+
+def test_what_has_moved() -> None:
+    assert moved(FIRST, FIRST, 0.2) == []
+    assert moved(FIRST, Statistics(rates={"R": 11}), 0.2) == []
+    assert moved(FIRST, Statistics(rates={"R": 20, "S": 100}), 0.2) == ["S 1e+03 → 100", "R 10 → 20"]
+
+
+def test_a_better_plan_is_offered_one_epoch_later_and_once() -> None:
+    planner = Replanner()
+    planner.ask(0, 5, SETUP, PLAN, lambda: OTHER)
+    planner.wait()
+    assert planner.take(0, 5) is None  # looked at in epoch 5: used from 6 on
+    offer = planner.take(0, 6)
+    assert offer is not None
+    assert offer.predicted[1] < 0.9 * offer.predicted[0]
+    assert "R 10 → 1e+06" in offer.reason
+    assert planner.take(0, 7) is None
+
+
+def test_an_offer_for_another_generation_is_dropped() -> None:
+    planner = Replanner()
+    planner.ask(0, 1, SETUP, PLAN, lambda: OTHER)
+    planner.wait()
+    assert planner.take(1, 2) is None
+    assert planner.take(0, 3) is None
+
+
+def test_nothing_is_offered_below_the_threshold() -> None:
+    planner = Replanner(Policy(gain=0.999999))
+    planner.ask(0, 1, SETUP, PLAN, lambda: OTHER)
+    planner.wait()
+    assert planner.take(0, 2) is None
+
+
+def test_changes_that_did_not_help_make_it_wait_longer() -> None:
+    planner = Replanner(Policy(pause=2))
+
+    def offered(generation: int, epoch: int) -> bool:
+        planner.ask(generation, epoch - 1, SETUP, PLAN, lambda: OTHER)
+        planner.wait()
+        return planner.take(generation, epoch) is not None
+
+    assert offered(0, 10)
+    assert not offered(1, 11)
+    assert planner.take(1, 12) is not None
+    planner.learn(before=1.0, after=1.2)
+    assert not offered(2, 15)
+    assert planner.take(2, 16) is not None
+    planner.learn(before=1.0, after=0.5)
+    assert offered(3, 18)
+
+
+def test_a_failure_is_told_once(caplog: pytest.LogCaptureFixture) -> None:
+    planner = Replanner()
+    with caplog.at_level(logging.WARNING, "clash"):
+        for epoch in (1, 2):
+            planner.ask(0, epoch, SETUP, PLAN, lambda: 1 / 0)  # type: ignore[arg-type, return-value]
+            planner.wait()
+    assert len(caplog.records) == 1
+    planner.ask(0, 3, SETUP, PLAN, lambda: OTHER)
+    planner.wait()
+    assert planner.take(0, 4) is not None
+
+
+def test_a_batch_never_waits_for_the_planner(monkeypatch: pytest.MonkeyPatch) -> None:
+    run = InProcess(STREAMS, {"q": QUERY}, adaptive=True, statistics=FIRST)
+    go = Event()
+
+    def look(*_: object) -> Statistics:
+        go.wait(60)
+        return OTHER
+
+    monkeypatch.setattr(run.driver.watch, "statistics", look)
+    for batch in range(4):
+        run.batch(tables(batch))
+    assert len(run.generations) == 1
+    go.set()
+    run.driver.planner.wait(60)
+    run.batch(tables(4))
+    assert len(run.generations) == 2
+    told = run.generations[1]
+    assert told["batch"] == 4
+    assert told["predicted_new"] < told["predicted_old"]
+    assert told["measured_before"] > 0
+    assert told["measured"] > 0
+    assert "statistics moved" in told["reason"]
+    run.batch(tables(5))
+    assert run.results("q").num_rows == (6 * 4) ** 3
+
+
+def test_without_adaptive_the_first_plan_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+    run = InProcess(STREAMS, {"q": QUERY}, adaptive=False, statistics=FIRST)
+    monkeypatch.setattr(run.driver.watch, "statistics", lambda *_: OTHER)
+    for batch in range(4):
+        run.batch(tables(batch))
+        run.driver.planner.wait(60)
+    assert len(run.generations) == 1
+
+
+def tables(batch: int) -> dict[str, pa.Table]:
+    columns = {"R": "ab", "S": "bc", "T": "cd"}
+    return {name: pa.table({c: pa.array([1] * 4, pa.int64()) for c in both}) for name, both in columns.items()}
