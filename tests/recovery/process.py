@@ -25,11 +25,11 @@ JOB = Path(__file__).with_name("job.py")
 class Process:
     """`play` is one start of the engine; None if the process was killed in it."""
 
-    def __init__(self, root: Path, master: str = "local[2]", **environment: str) -> None:
+    def __init__(self, root: Path, master: str = "local[2]", job: Path = JOB, **environment: str) -> None:
         self.root = root
         with (root / "log").open("ab") as log:
             self.process = subprocess.Popen(
-                [sys.executable, str(JOB), master, str(root / "in")],
+                [sys.executable, str(job), master, str(root / "in")],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=log,
@@ -81,8 +81,8 @@ class Process:
 
 
 @contextmanager
-def running(root: Path, master: str = "local[2]", **environment: str) -> Iterator[Process]:
-    process = Process(root, master, **environment)
+def running(root: Path, master: str = "local[2]", job: Path = JOB, **environment: str) -> Iterator[Process]:
+    process = Process(root, master, job, **environment)
     try:
         yield process
     finally:

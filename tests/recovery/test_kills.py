@@ -18,8 +18,9 @@ from clash.state import failpoints
 from . import shapes
 from .process import Process, Reader, running
 
+CHANGING = ("after-generation", "before-sources", "between-sources")  # played in test_changes.py
 WORKER = ("ingest-start", "ingest-end", "round-start", "round-stored", "round-results", "round-end")
-DRIVER = tuple(sorted(failpoints.NAMES - set(WORKER)))
+DRIVER = tuple(sorted(failpoints.NAMES - {*WORKER, *CHANGING}))
 QUICK = ("before-manifest", "after-manifest", "after-publish")
 
 

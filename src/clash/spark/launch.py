@@ -11,6 +11,7 @@ from typing import Any
 
 from clash.spark.pack import Places, arrange, pack
 from clash.spark.sources import count_sources, fit
+from clash.state.failpoints import reach
 from clash.state.storage import open_storage
 from clash.workers.program import Program
 
@@ -38,6 +39,7 @@ class Launcher:
 
     def start(self, packed: Any, batch: Callable[[Any, int], None]) -> Any:
         """The Spark query over it. A batch may begin before this returns."""
+        reach("before-sources")
         fit(open_storage(self.folder), count_sources(packed))
         writer = packed.writeStream.foreachBatch(batch).option("checkpointLocation", self.folder)
         if self._available_now:

@@ -14,6 +14,7 @@ from threading import Lock
 from typing import Any
 
 from clash.errors import CheckpointError
+from clash.state.failpoints import reach
 from clash.state.storage import Storage
 
 _LOG = "offsets"
@@ -110,6 +111,8 @@ def fit(storage: Storage, sources: int) -> bool:
                 "declare the streams as they were when the checkpoint was written, or use another checkpoint folder",
             )
         storage.delete([f"{_LOG}/.{batch}.crc"])  # a checksum that Hadoop's local file system keeps of what was there
+        if written:
+            reach("between-sources")
         storage.write(path, ["\n".join([text.removesuffix("\n"), *[_NOTHING] * (sources - len(offsets))]).encode()], durable=True)
         written = True
     return written

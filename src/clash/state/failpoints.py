@@ -29,6 +29,8 @@ DESCRIPTIONS = MappingProxyType(
         "after-publish": "the driver has published the result files of a committed batch",
         "before-handover": "a function sink is about to get the results of a committed batch",
         "after-handover": "a function sink has got its results, which is not recorded yet",
+        "before-sources": "the Spark query is about to be started, and its log not told of new streams",
+        "between-sources": "Spark's log is told of a new stream in one of the two entries that count",
         "before-cleanup": "the driver is about to delete what no manifest names",
         "after-cleanup": "the driver has deleted what no manifest names",
     }
