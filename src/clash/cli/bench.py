@@ -86,6 +86,18 @@ def tpch(
     )
 
 
+@app.command("statistics")
+def statistics(
+    scale: Annotated[float, typer.Option(min=0.001, max=100.0, help="TPC-H scale factor of the data that estimates are checked on.")] = 0.1,
+    plans: Annotated[int, typer.Option(min=2, max=1000, help="Plans whose predicted and measured costs are compared.")] = 16,
+    repeat: Annotated[int, typer.Option(min=1, help="Runs of each plan, of which the best counts.")] = 2,
+    data: Annotated[Path, typer.Option(help="Where generated data is kept.")] = DATA,
+    out: Out = RESULTS,
+) -> None:
+    """What gathering statistics costs, how far estimates are from the truth, and how well predicted costs rank plans."""
+    _run("statistics", scale=scale, plans=plans, repeat=repeat, data=data, out=out)
+
+
 def _run(module: str, **options: Any) -> None:
     try:
         run = import_module(f"clash.bench.{module}").run
