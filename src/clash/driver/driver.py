@@ -149,7 +149,7 @@ class Driver:
             found = self.history.last_of(name)
             if found is None:
                 return None
-            self.known[name] = found[0]
+            self.known = {**self.known, name: found[0]}
         return self.known[name]
 
     def result_schema(self, query: str) -> pa.Schema:
@@ -256,12 +256,12 @@ class Driver:
             "backfill": [] if piece is None else [[*piece]],
         }
         write_json(self.storage, _record(batch), recorded)
-        self.running = running
-        self.known |= {query.name: query for query in self.generation.setup.queries}
+        ended, self.running = self.generation, running
+        self.known = {**self.known, **{query.name: query for query in self.generation.setup.queries}}  # others may be looking
         self.changes.done(taken, self.generation, batch)
         if border:
             self._started = False
-            self._ask(epoch)
+            self._ask(epoch, ended)
 
     def _clocks(self, running: Running, now: int) -> dict[str, Clock]:
         """A stream that is read anew has not been idle; one that is not read keeps its watermark, which never falls."""
@@ -402,10 +402,10 @@ class Driver:
             queries.append(query)
         return replace(setup, queries=tuple(queries))
 
-    def _ask(self, epoch: Epoch) -> None:
-        """Beside the stream: is there a better plan, by what the epochs so far have shown?"""
+    def _ask(self, epoch: Epoch, ended: Generation) -> None:
+        """Beside the stream: is there a better plan, by what the epochs so far have shown? The last of them was under `ended`."""
         generation = self.generation
-        self.watch.end_epoch(generation.plan.queries, generation.setup)
+        self.watch.end_epoch(ended.plan.queries, ended.setup)
         if self.job.adaptive and self.replanner is None and epoch.number > 0:
             look = partial(self.watch.statistics, generation.plan.queries, generation.setup)
             self.planner.ask(generation.number, epoch.number, generation.setup, generation.plan, look)

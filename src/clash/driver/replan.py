@@ -8,6 +8,7 @@ a threshold, and not too often: a change that did not make batches cheaper doubl
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -26,11 +27,13 @@ _SHOWN = 3
 @dataclass(frozen=True)
 class Policy:
     """`gain`: predicted, as a share of the cost. `moved`: the share by which a number must change to be looked at again. `pause`: epochs
-    between two changes of plan, at least; `longest`: after changes that did not help."""
+    between two changes of plan, at least; `longest`: after changes that did not help. The solver has `seconds`, and rests `rest` times as
+    long as it took, unless the heuristic has found a plan that is worth it."""
 
     gain: float = 0.1
     moved: float = 0.2
     seconds: float = 5.0
+    rest: float = 9.0
     pause: int = 2
     longest: int = 64
 
@@ -55,6 +58,7 @@ class Replanner:
         self._offer: Offer | None = None
         self._basis: tuple[int, Statistics] | None = None  # the generation and the statistics that were looked at last
         self._warned = False
+        self._rested = 0.0  # when the solver may work again, by this process's clock
         self._pause = self.policy.pause
         self._changed: int | None = None  # the epoch of the last change
 
@@ -116,10 +120,17 @@ class Replanner:
         solved = known is not None or plan.optimal or plan.asked.time_limit > 0
         if not changes and solved:
             return None
-        better = setup.optimize(statistics, self.policy.seconds, start=plan)
-        self._basis = (generation, statistics)
+        better = setup.optimize(statistics, start=plan)  # by the heuristic: cheap enough for every epoch
         old = price(plan, better.asked.statistics)
-        if old is None or better.cost >= old * (1 - self.policy.gain):
+        if old is None:
+            return None
+        enough = old * (1 - self.policy.gain)
+        if better.cost < enough or time.monotonic() >= self._rested:
+            began = time.monotonic()
+            better = min(better, setup.optimize(statistics, self.policy.seconds, start=better), key=lambda found: found.cost)
+            self._rested = time.monotonic() + self.policy.rest * (time.monotonic() - began)
+            self._basis = (generation, statistics)
+        if better.cost >= enough:
             return None
         moves = moved(plan.asked.statistics, statistics, self.policy.moved)
         reason = "statistics moved: " + _listed(moves) if moves else "the solver's plan after the first one"
