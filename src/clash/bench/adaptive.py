@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -92,7 +92,7 @@ def run(experiments: Sequence[str], rate: int, fast: int, slow: int, stable: int
 
 def _compare(spark: Any, name: str, script: Selectivity | Small, out: Path) -> None:
     note(f"{name}: warming up")
-    run_live(spark, _shortened(script), adaptive=True)
+    run_live(spark, replace(script, timing=WARM), adaptive=True)
     runs: dict[str, Ran] = {}
     for arm in ARMS:
         runs[arm] = ran = run_live(spark, script, adaptive=arm == "adaptive")
@@ -105,13 +105,9 @@ def _compare(spark: Any, name: str, script: Selectivity | Small, out: Path) -> N
     lines = [line for arm, ran in runs.items() for line in seconds_of(name, arm, rates, ran, script.timing)]
     write(out / f"adaptive-{name}.csv", Second, lines)
     write(out / f"adaptive-{name}-plans.csv", Planned, [plan for arm, ran in runs.items() for plan in _plans(name, arm, ran)])
-    draw_latencies(name, lines, {arm: [p["second"] for p in ran.plans[1:]] for arm, ran in runs.items()}, script, out / f"adaptive-{name}.png")
-
-
-def _shortened(script: Selectivity | Small) -> Selectivity | Small:
-    from dataclasses import replace
-
-    return replace(script, timing=WARM)
+    draw_latencies(
+        name, lines, {arm: [p["second"] for p in ran.plans[1:]] for arm, ran in runs.items()}, script, out / f"adaptive-{name}.png"
+    )
 
 
 def seconds_of(experiment: str, arm: str, rates: str, ran: Ran, timing: Timing) -> list[Second]:
@@ -121,16 +117,11 @@ def seconds_of(experiment: str, arm: str, rates: str, ran: Ran, timing: Timing) 
         generation = sum((plan["second"] or 1e9) <= second for plan in ran.plans[1:])
         found.append(
             Second(
-                experiment, arm, rates, second, len(tuples.due), int(tuples.open.sum()), *_milliseconds(tuples, 0.5, 0.95, 1.0),
-                len(results.due), *_milliseconds(results, 0.5, 0.95), generation,
+                experiment, arm, rates, second, len(tuples.due), int(tuples.open.sum()), tuples.quantile(0.5), tuples.quantile(0.95),
+                tuples.quantile(1.0), len(results.due), results.quantile(0.5), results.quantile(0.95), generation,
             )
         )  # fmt: skip
     return found
-
-
-def _milliseconds(tuples: Any, *shares: float) -> list[float | None]:
-    values = [tuples.quantile(share) for share in shares]
-    return [None if value is None else round(value * 1000, 1) for value in values]
 
 
 def _plans(experiment: str, arm: str, ran: Ran) -> list[Planned]:
@@ -169,11 +160,9 @@ def _measure(spark: Any, script: Selectivity, data: Path, number: int, arm: str)
 
 def compared(measured: Mapping[str, Cost]) -> list[Cost]:
     """The two runs of a round, the adaptive one first, with its ratios."""
-    from dataclasses import replace
-
     adaptive, static = measured["adaptive"], measured["static"]
-    ratios = {"ratio": adaptive.tuples_per_second / static.tuples_per_second, "cpu_ratio": adaptive.cpu_seconds / static.cpu_seconds}
-    return [replace(adaptive, **ratios), static]
+    ratio, cpu_ratio = adaptive.tuples_per_second / static.tuples_per_second, adaptive.cpu_seconds / static.cpu_seconds
+    return [replace(adaptive, ratio=ratio, cpu_ratio=cpu_ratio), static]
 
 
 def summary(lines: Sequence[Cost]) -> str:

@@ -93,7 +93,7 @@ class Small:
     fan: int = 4
     crowd: int = 4  # S and T of the second kind, per T and S
     cell: int = 3  # values of c among them
-    rare: int = 20_000  # values of c among the first kind
+    rare: int = 100_000  # values of c among the first kind
     seed: int = 1
     timing: Timing = Timing()
 

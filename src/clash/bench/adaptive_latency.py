@@ -45,7 +45,8 @@ class Tuples:
         return Tuples(self.due[chosen], self.latency[chosen], self.open[chosen])
 
     def quantile(self, share: float) -> float | None:
-        return float(np.quantile(self.latency, share)) if len(self.latency) else None
+        """In milliseconds; None if there is none."""
+        return round(float(np.quantile(self.latency, share)) * 1000, 1) if len(self.latency) else None
 
 
 def commits(progress: Iterable[Mapping[str, Any]]) -> dict[int, float]:
@@ -70,7 +71,9 @@ def taken(script: Script, progress: Sequence[Mapping[str, Any]]) -> dict[str, Ta
                 batches[at] = entry["batch"]
                 at += 1
             if read != (ends[at - 1] if at else 0):
-                raise ClashError("a batch ends within a file", f"stream {stream}, batch {entry['batch']}, {read} rows", "this is a bug of ours")
+                raise ClashError(
+                    "a batch ends within a file", f"stream {stream}, batch {entry['batch']}, {read} rows", "this is a bug of ours"
+                )
         found[stream] = Taken([tick for tick, _ in files], [rows for _, rows in files], batches)
     return found
 

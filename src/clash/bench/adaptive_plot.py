@@ -85,5 +85,13 @@ def _relative(axes: Axes, name: str, lines: Sequence[Second], script: Selectivit
 
 def _mark(axes: Axes, script: Selectivity | Small) -> None:
     axes.axvline(script.timing.change, color=GREY, linewidth=1.0)
-    axes.annotate("the data changes", (script.timing.change, 0.02), xycoords=("data", "axes fraction"), fontsize=7.5, color=GREY, xytext=(3, 0), textcoords="offset points")
+    axes.annotate(
+        "the data changes",
+        (script.timing.change, 0.02),
+        xycoords=("data", "axes fraction"),
+        fontsize=7.5,
+        color=GREY,
+        xytext=(3, 0),
+        textcoords="offset points",
+    )
     axes.set_xlim(0, script.timing.seconds)

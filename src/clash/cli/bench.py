@@ -98,6 +98,31 @@ def statistics(
     _run("statistics", scale=scale, plans=plans, repeat=repeat, data=data, out=out)
 
 
+@app.command("adaptive")
+def adaptive(
+    experiments: Annotated[str, typer.Option(metavar="NAME,…", help="selectivity, store, cost.")] = "selectivity,store,cost",
+    rate: Annotated[int, typer.Option(min=100, help="Tuples per second of each stream, where all are equal.")] = 3000,
+    fast: Annotated[int, typer.Option(min=100, help="Tuples per second of R, where it is the fast one.")] = 20_000,
+    slow: Annotated[int, typer.Option(min=10, help="Tuples per second of the others then.")] = 200,
+    stable: Annotated[int, typer.Option(min=100, help="Tuples per second of each stream in the data without a change.")] = 50_000,
+    repeat: Annotated[int, typer.Option(min=1, help="Pairs of runs over it.")] = 3,
+    out: Out = RESULTS,
+) -> None:
+    """The paper's two adaptive experiments, and what adapting costs when nothing changes."""
+    names = _names("experiments", experiments, ("selectivity", "store", "cost"))
+    _run("adaptive", experiments=names, rate=rate, fast=fast, slow=slow, stable=stable, repeat=repeat, out=out)
+
+
+@app.command("changes")
+def changes(
+    rate: Annotated[int, typer.Option(min=10, help="Tuples per second of each of four streams.")] = 500,
+    every: Annotated[float, typer.Option(min=0.1, metavar="SECONDS", help="Between two changes.")] = 1.5,
+    out: Out = RESULTS,
+) -> None:
+    """Twenty queries added to a running job one by one, and removed again."""
+    _run("changes", rate=rate, every=every, out=out)
+
+
 def _run(module: str, **options: Any) -> None:
     try:
         run = import_module(f"clash.bench.{module}").run
