@@ -146,7 +146,8 @@ def run_history(seed: int, batches: int = 8) -> tuple[int, int]:
         asked.history = True
     every = list(live.values())
     engine = InProcess(
-        streams, {a.name: a.text for a in every}, workers=random.choice([1, 2, 3]), seed=seed, layouts=random.choice(["one", "many"]),
+        streams, {a.name: a.text for a in every}, workers=random.choice([1, 2, 3]), seed=seed,
+        strategy=random.choice(["global", "global", "shared", "independent"]), layouts=random.choice(["one", "many"]),
         options={"rewrite_rows": random.choice([1, 5, 1000])},
     )  # fmt: skip
     if random.random() < 0.8:
