@@ -134,7 +134,9 @@ class Engine:
 
     def _refuse_running(self, what: str) -> None:
         if self._run is not None and self._run.is_active:
-            raise OptionError("the engine runs already", f"{what} cannot be added", "call run.stop() first")
+            raise OptionError(
+                "the engine runs already", f"{what} cannot be declared", "ask the run: run.add_query, run.stream; or call run.stop() first"
+            )
 
     def _declare(self, stream: Stream, df: Any) -> None:
         self._streams[stream.name], self._frames[stream.name] = stream, df

@@ -20,6 +20,7 @@ from rich.text import Text
 from clash.driver.changes import Change
 from clash.driver.committed import Committed
 from clash.driver.driver import Driver
+from clash.driver.job import SinkKind
 from clash.errors import CheckpointError, ClashError, OptionError, SinkError
 from clash.sinks import Console, ForeachBatch, Memory, Sink
 from clash.spark.declare import chosen_sink
@@ -137,9 +138,9 @@ def folder_url(storage: Storage, folder: str) -> str:
     return storage.url(f"{folder}/_" if folder else "_").removesuffix("/_")
 
 
-def refuse_handed_over(query: str, sink: Sink | None) -> None:
-    if isinstance(sink, Console | ForeachBatch):
-        where = "were shown on the console" if isinstance(sink, Console) else "were handed to your function"
+def refuse_handed_over(query: str, kind: SinkKind) -> None:
+    if kind in ("console", "foreach"):
+        where = "were shown on the console" if kind == "console" else "were handed to your function"
         raise OptionError(
             "the results are not kept", f"those of query {query} {where}", "use no sink, Parquet or Memory to read them through the run"
         )

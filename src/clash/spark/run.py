@@ -21,7 +21,7 @@ from clash.evaluate.types import arrow_type
 from clash.model.query import Query
 from clash.model.statistics import Statistics
 from clash.model.stream import Keep, Stream
-from clash.sinks import Memory, Sink
+from clash.sinks import Sink
 from clash.spark.declare import declare_query, declare_stream, say
 from clash.spark.handover import Handover, folder_url, read_files, read_folder, refuse_handed_over, starting_sinks
 from clash.spark.launch import Launcher
@@ -75,7 +75,7 @@ class Run:
     def _launch(self, batch: Batch) -> tuple[Any, Places]:
         wanted = {relation.stream for query in self._asked().values() for relation in query.join.relations}
         packed, places = self._launcher.pack(self._driver.reading, wanted, self._transport.program)
-        self._transport.places = places
+        self._transport.launched(places)
         return self._launcher.start(packed, batch), places
 
     def _committed(self, committed: Committed, began: float) -> None:
@@ -147,18 +147,12 @@ class Run:
     @property
     def progress(self) -> dict[str, Any]:
         """The last committed batch, and totals since the start."""
-        return self._progress.latest(self._durations())
+        return self._progress.latest(self._life.durations())
 
     @property
     def recent_progress(self) -> list[dict[str, Any]]:
         """The last batches, oldest first."""
-        return self._progress.recent(self._durations())
-
-    def _durations(self) -> dict[int, dict[str, int]]:
-        try:
-            return {report["batchId"]: dict(report["durationMs"]) for report in self._life.query.recentProgress}
-        except Exception:  # Spark has been stopped: what we know ourselves is told all the same
-            return {}
+        return self._progress.recent(self._life.durations())
 
     @property
     def queries(self) -> dict[str, str]:
@@ -186,10 +180,10 @@ class Run:
         live = self._driver.query(query)
         if live is None:
             return read_files(self._spark, self._schema_to_be(query), [])
-        sink = self._sinks.at(query, self._driver.last)
-        if isinstance(sink, Memory):
+        kind = live.asked.sink.kind
+        if kind == "memory":
             return self._handover.memory(query, live.batch or 0)
-        refuse_handed_over(query, sink)
+        refuse_handed_over(query, kind)
         return read_folder(self._spark, self._driver.result_schema(query), *live.place(self._driver.uri))
 
     def result_stream(self, query: str) -> Any:
@@ -198,10 +192,10 @@ class Run:
         if live is None:
             self._schema_to_be(query)
             raise OptionError("the query has no batch yet", f"query {query}", "wait for it: change.wait()")
-        sink = self._sinks.at(query, self._driver.last)
-        if isinstance(sink, Memory):
+        kind = live.asked.sink.kind
+        if kind == "memory":
             raise OptionError("results in memory are not a stream", f"query {query}", "use no sink, or Parquet")
-        refuse_handed_over(query, sink)
+        refuse_handed_over(query, kind)
         uri, folder = live.place(self._driver.uri)
         storage = open_storage(uri)
         marker = published(folder, "_clash")

@@ -21,6 +21,7 @@ from clash.spark.sources import BorderError, Gate, halt
 _LOG = logging.getLogger("clash")
 _LOOK = 1  # seconds between two looks at whether Spark is still there
 _WAIT = 0.05  # seconds between two looks at whether the query has been started again
+_KEPT = 1000  # batches
 _RESTARTS = 3  # in a row, without a batch committed in between
 
 Batch = Callable[[Any, int], None]
@@ -42,7 +43,9 @@ class Supervisor:
         self._started, self._done = Event(), Event()
         self._gate = Gate()
         self._streams: list[str] = []
-        self.query = self._start()
+        self._spent: dict[int, dict[str, int]] = {}
+        self.query: Any = None
+        self._start()
         Thread(target=self._watch, name="clash-run", daemon=True).start()
 
     @property
@@ -98,21 +101,28 @@ class Supervisor:
             self._gate.close()
             Thread(target=_halt, args=(self.query, self._gate), name="clash-halt", daemon=True).start()
 
+    def durations(self) -> dict[int, dict[str, int]]:
+        """By batch, the milliseconds that Spark reports, of the last batches."""
+        found = dict(self._spent)
+        with suppress(Exception):  # Spark may have been stopped: what is known is told all the same
+            found |= {report["batchId"]: dict(report["durationMs"]) for report in self.query.recentProgress}
+        return dict(list(found.items())[-_KEPT:])
+
     def committed(self) -> None:
         """A batch is: whatever was lost before it is forgiven."""
         self._restarts = 0
 
     # ---- the query ---------------------------------------------------------------------------------------------
 
-    def _start(self) -> Any:
+    def _start(self) -> None:
         with self._lock:
+            self._spent = self.durations()
             self._failure, self._lost, self._border = None, False, False
             self._started.clear()
             self._gate = gate = Gate()
             query, places = self._launch(partial(self._batch, gate))
             self.query, self._streams = query, [stream for stream, _ in places]
             self._started.set()
-            return query
 
     def _watch(self) -> None:
         try:

@@ -22,6 +22,7 @@ from clash.spark.launch import delivers
 from clash.spark.pack import Places
 from clash.spark.sources import BorderError
 from clash.spark.tasks import MESSAGE, ingest_task, round_task
+from clash.workers.program import Program
 
 # Settings of the session that Spark clones for the streaming query: they touch no other query of the user.
 _SETTINGS = {
@@ -43,6 +44,7 @@ class Transport:
         self.driver, self.hand_over = driver, hand_over
         self.places: Places = ()
         self.program = driver.program
+        self._delivered: Program | None = None
         self._set: set[str] = set()
 
     def __call__(self, df: Any, batch: int) -> None:
@@ -57,9 +59,7 @@ class Transport:
         if work is None:
             committed = self.driver.finish(batch)
         else:
-            self.program = work.program
-            if not delivers(self.places, work.program):
-                raise BorderError
+            self._check(work.program)
             try:
                 reports = self._run(df, work)
             except BaseException:
@@ -67,6 +67,18 @@ class Transport:
                 raise
             committed = self.driver.commit(work, reports)
         self.hand_over(committed, began)
+
+    def launched(self, places: Places) -> None:
+        """Another Spark query is about to run."""
+        self.places, self._delivered = places, None
+
+    def _check(self, program: Program) -> None:
+        """A batch that needs what the Spark query does not read is left to the next one."""
+        if program is not self._delivered:
+            self.program = program
+            if not delivers(self.places, program):
+                raise BorderError
+            self._delivered = program
 
     def _run(self, df: Any, work: Work) -> list[bytes]:
         text = work.to_json()
