@@ -110,7 +110,7 @@ def test_two_large_joins_with_nothing_in_common(keys: int) -> None:
     statistics = run.estimate()
     pairs = found(t["b"], s["b"]).sum(), found(t["c"], u["c"]).sum()
     close(statistics, dict(zip((ST, TU), pairs, strict=True)), 0.15)
-    assert statistics.sizes[STU] < 0.2 * pairs[0] * pairs[1] / n  # what independence would say
+    assert statistics.sizes[STU] < 0.5 * pairs[0] * pairs[1] / n  # what independence would say
 
 
 @pytest.mark.parametrize("keys", [300, 20_000])

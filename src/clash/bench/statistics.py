@@ -39,7 +39,7 @@ WORST = 20.0  # plans that are predicted to cost so many times the best are not 
 
 @dataclass(frozen=True)
 class Gathering:
-    """Nanoseconds per tuple, of gathering and of what is sent at the end of a task; bytes of the largest message."""
+    """CPU nanoseconds per tuple, of gathering and of what is sent at the end of a task; bytes of the largest message."""
 
     scale: float
     tuples: int
@@ -83,9 +83,9 @@ def run(
     cost, history = _gather(tables, parsed, streams)
     note(f"gathering: {cost.gather_ns:.0f} ns a tuple and {cost.send_ns:.0f} ns to send, {cost.bytes / 1000:.0f} kB at most per task")
     write(out / "statistics-cost.csv", Gathering, [cost])
-    began = time.perf_counter()
+    began = time.thread_time()
     statistics = estimate(history, parsed, streams)
-    note(f"estimating {len(statistics.sizes)} joins: {1000 * (time.perf_counter() - began):.0f} ms")
+    note(f"estimating {len(statistics.sizes)} joins: {1000 * (time.thread_time() - began):.0f} ms")
     errors = list(_errors(tables, statistics))
     write(out / "statistics-errors.csv", Error, errors)
     for relations in sorted({error.relations for error in errors}):
@@ -110,12 +110,12 @@ def _gather(data: Data, queries: tuple[Query, ...], streams: Mapping[str, Stream
                 (name, block) for name, table in data.batch(number).items() if name in streams for block in _blocks(name, table, task)
             ]
             gatherer = Gatherer(want, "UTC")
-            began = time.perf_counter()
+            began = time.thread_time()
             for name, block in blocks:
                 gatherer.add(name, block)
-            added = time.perf_counter()
+            added = time.thread_time()
             parts.append(gatherer.to_json())
-            ended = time.perf_counter()
+            ended = time.thread_time()
             if not warm:
                 gathering, sending = gathering + added - began, sending + ended - added
                 tuples += sum(block.rows for _, block in blocks)

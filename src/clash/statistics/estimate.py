@@ -7,10 +7,10 @@ followed at once (`clash.statistics.drift`).
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
-from itertools import combinations
+from dataclasses import dataclass, field, replace
 
 from clash.model.query import Query, SubJoin
 from clash.model.relation import Relation
@@ -44,9 +44,9 @@ def estimate(history: History, queries: Iterable[Query], streams: Mapping[str, S
     sizes: dict[tuple[str, ...], float] = {}
     for count in range(2, LARGEST + 1):
         for query in queries:
-            for key, rows in now.sizes(query, count):
-                if key not in sizes and len(sizes) < most:
-                    sizes[key] = min(MOST, rows)
+            if len(sizes) < most:
+                now.sizes(query, count, sizes)
+    sizes = dict(itertools.islice(sizes.items(), most))
     return Statistics(rates={name: view.rows for name, view in views.items()}, selectivities=selectivities, sizes=sizes)
 
 
@@ -79,24 +79,25 @@ class _Now:
     streams: Mapping[str, Stream]
     views: Mapping[str, View]
     newest: Mapping[str, View]
+    _shapes: dict[str, Shape | None] = field(default_factory=dict)
+    _joins: dict[str, Joins] = field(default_factory=dict)
 
-    def sizes(self, query: Query, count: int) -> Iterable[tuple[tuple[str, ...], float]]:
-        """The sub-joins of so many relations; with residuals only where probes tell."""
-        shape = shape_of(query.join, self.want, self.streams)
+    def sizes(self, query: Query, count: int, found: dict[tuple[str, ...], float]) -> None:
+        """Adds the sub-joins of so many relations that are not there yet; with residuals only where probes tell."""
+        shape = self._shapes.setdefault(query.name, shape_of(query.join, self.want, self.streams))
         if shape is None or any(r.stream not in self.views for r in shape.relations):
             return
-        joins = Joins(shape, {r: self.views[r.stream] for r in shape.relations})
-        for some in combinations(shape.relations, count):
+        joins = self._joins.setdefault(query.name, Joins(shape, {r: self.views[r.stream] for r in shape.relations}))
+        for some in itertools.combinations(shape.relations, count):
             part = frozenset(some)
             if not shape.connected(part):
                 continue
             join = query.join.sub(part)
             plain = replace(join, residuals=frozenset())
-            rows = self._rows(joins, plain, part, shape)
-            if rows is not None:
-                yield size_key(plain), max(LEAST, rows)
-            if join.residuals and (measured := self._measured(joins, join, part, shape)) is not None:
-                yield size_key(join), max(LEAST, measured)
+            for one, estimated in ((plain, self._rows), (join, self._measured)):
+                key = size_key(one)
+                if key not in found and (rows := estimated(joins, one, part, shape)) is not None:
+                    found[key] = min(MOST, max(LEAST, rows))
 
     def _rows(self, joins: Joins, join: SubJoin, part: frozenset[Relation], shape: Shape) -> float | None:
         measured = self._measured(joins, join, part, shape)

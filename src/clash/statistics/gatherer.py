@@ -27,10 +27,11 @@ from clash.statistics.sample import Sample, empty
 from clash.statistics.wanted import Key, OfStream, Wanted
 
 ROWS, KEYS = 256, 96  # of a task's sample
-PIECE = 1024  # rows that are sampled before the first look at how many they are
+PIECE = 2048  # rows that are sampled before the first look at how many they are
 FULL = 1 << 18  # tuples of a stream that a task looks at before it begins to skip some
 LOOKED = 2048  # rows of a block on which predicates are evaluated, about
 TAU = "#tau"
+_NONE = np.empty(0, np.int32)
 
 
 class Rows(Protocol):
@@ -65,6 +66,36 @@ class Gatherer:
         return found
 
 
+class _Table:
+    """A sample that grows: pieces are put together when they are many, or at the end; what was taken before the threshold fell is left out
+    then."""
+
+    def __init__(self, start: Sample, key: Key | None, number: int) -> None:
+        self.held, self.key, self.number = start, key, number
+        self.threshold, self.share = start.threshold, start.share
+        self.pieces: list[tuple[list[Hashes], NDArray[np.uint16]]] = []
+        self.rows = 0
+
+    def add(self, hashes: list[Hashes], bits: NDArray[np.uint16]) -> None:
+        self.pieces.append((hashes, bits))
+        self.rows += len(bits)
+        if self.rows > 2 * ROWS:
+            self.held = self.settled().shrunk(ROWS, KEYS)
+            self.threshold, self.share, self.rows, self.pieces = self.held.threshold, self.held.share, self.held.rows, []
+
+    def limit(self, share: float) -> None:
+        if share < self.share:
+            self.held, self.pieces, self.share = self.settled().thinned(share), [], share
+            self.rows = self.held.rows
+
+    def settled(self) -> Sample:
+        held = self.held.lowered(self.threshold)
+        columns = [np.concatenate([held.hashes[:, c], *(hashes[c] for hashes, _ in self.pieces)]) for c in range(len(held.keys))]
+        matrix = np.column_stack(columns) if columns else np.empty((len(held.bits) + sum(len(b) for _, b in self.pieces), 0), np.uint32)
+        whole = replace(held, hashes=matrix, bits=np.concatenate([held.bits, *(bits for _, bits in self.pieces)]))
+        return replace(whole, threshold=ALL).lowered(self.threshold) if self.key is not None else whole
+
+
 class _Stream:
     def __init__(self, name: str, wanted: OfStream, timezone: str, stride: int) -> None:
         self.name, self.keys, self.predicates, self.timezone, self.stride = name, wanted.keys, wanted.predicates, timezone, stride
@@ -72,9 +103,9 @@ class _Stream:
         self.histograms = {str(key): np.zeros(BUCKETS, np.int64) for key in self.keys}
         self.passes = {str(predicate): (0.0, 0.0) for predicate in self.predicates}
         layout = tuple(map(str, self.keys)), tuple(map(str, self.predicates))
-        self.samples: dict[Key | None, Sample] = {key: empty(*layout, str(key)) for key in self.keys}
+        self.samples = [_Table(empty(*layout, str(key)), key, number) for number, key in enumerate(self.keys)]
         if self.predicates or len(self.keys) > 1:
-            self.samples[None] = empty(*layout, None)
+            self.samples.append(_Table(empty(*layout, None), None, -1))
 
     def add(self, block: Rows, thresholds: dict[str, int]) -> None:
         stride = self.stride << min(20, self.looked // FULL)
@@ -95,7 +126,7 @@ class _Stream:
         start = 0
         while start < rows and self.samples:
             # in growing pieces: the first rows tell how few of the next ones are needed
-            end = min(rows, start + max(PIECE, self.looked + start))
+            end = min(rows, start + max(PIECE, 7 * (self.looked + start)))
             self._sample(columns, hashes, start, end, weight, thresholds)
             start = end
         self.looked += rows
@@ -122,29 +153,27 @@ class _Stream:
         self, columns: Mapping[str, pa.Array], hashes: list[Hashes], start: int, end: int, weight: float, thresholds: dict[str, int]
     ) -> None:
         """The rows from `start` to `end`; `weight`: each stands for so many tuples."""
-        picked: dict[Key | None, NDArray[np.int32]] = {}
-        for key, sample in self.samples.items():
-            own = hashes[self.keys.index(key)][start:end] if key is not None else np.ones(end - start, np.uint32)
-            sample = sample.thinned(min(sample.share, 1 / weight))  # where tuples are skipped, what is looked at is a share already
-            self.samples[key] = sample = sample.lowered(thresholds[key.domain]) if key is not None else sample
-            seed = (self.seed + start) * 0x9E3779B1 + len(picked)
-            picked[key] = start + pick(own, sample.threshold, sample.share * weight, seed)
-        union = np.unique(np.concatenate(list(picked.values()))) if self.predicates else np.empty(0, np.int32)
+        picked = []
+        for number, table in enumerate(self.samples):
+            table.limit(1 / weight)  # where tuples are skipped, what is looked at is a share already
+            share, seed = table.share * weight, (self.seed + start) * 0x9E3779B1 + number
+            if table.key is None:
+                rows = _some(end - start, share, seed)
+            else:
+                table.threshold = min(table.threshold, thresholds[table.key.domain])
+                rows = pick(hashes[table.number][start:end], table.threshold, share, seed)
+            picked.append(rows + start if start else rows)
+        union = np.unique(np.concatenate(picked)) if self.predicates else _NONE
         bits = np.zeros(len(union), np.uint16)
         for number, predicate in enumerate(self.predicates):
             flags = self._holds(predicate, columns, union, end - start) if len(union) else None
             if flags is not None:
                 bits |= flags.astype(np.uint16) << np.uint16(number)
-        for key, rows in picked.items():
-            sample = self.samples[key]
-            more = np.column_stack([one[rows] for one in hashes]) if hashes else np.empty((len(rows), 0), np.uint32)
+        for table, rows in zip(self.samples, picked, strict=True):
             passed = bits[np.searchsorted(union, rows)] if self.predicates else np.zeros(len(rows), np.uint16)
-            sample = replace(
-                sample, seen=self.counted.rows, hashes=np.concatenate([sample.hashes, more]), bits=np.concatenate([sample.bits, passed])
-            )
-            self.samples[key] = sample = sample.shrunk(ROWS, KEYS) if sample.rows > 2 * ROWS else sample
-            if key is not None:
-                thresholds[key.domain] = min(thresholds[key.domain], sample.threshold)
+            table.add([one[rows] for one in hashes], passed)
+            if table.key is not None:
+                thresholds[table.key.domain] = min(thresholds[table.key.domain], table.threshold)
 
     def _holds(
         self, predicate: Expr, columns: Mapping[str, pa.Array], rows: NDArray[np.int32] | None, total: int
@@ -163,12 +192,23 @@ class _Stream:
 
     def gathered(self, thresholds: Mapping[str, int]) -> Gathered:
         samples = {}
-        for key, sample in self.samples.items():
-            lowered = sample if key is None else sample.lowered(thresholds[key.domain])
-            samples[self.name, None if key is None else str(key)] = lowered.shrunk(ROWS, KEYS)
+        for table in self.samples:
+            sample = replace(table.settled(), seen=self.counted.rows)
+            lowered = sample if table.key is None else sample.lowered(thresholds[table.key.domain])
+            samples[self.name, sample.on] = lowered.shrunk(ROWS, KEYS)
         return Gathered(
             {self.name: self.counted} if self.counted.rows else {},
             {(self.name, key): counts for key, counts in self.histograms.items() if self.counted.rows},
             {(self.name, text): passes for text, passes in self.passes.items() if passes[1]},
             samples if self.counted.rows else {},
         )
+
+
+def _some(rows: int, share: float, seed: int) -> NDArray[np.int32]:
+    """A random share of so many rows."""
+    if share >= 1:
+        return np.arange(rows, dtype=np.int32)
+    rng = np.random.default_rng(seed)
+    if share > 0.1:
+        return np.flatnonzero(rng.random(rows) < share).astype(np.int32)
+    return np.sort(rng.integers(0, rows, rng.binomial(rows, share), np.int32))  # one row twice is rare, and does no harm

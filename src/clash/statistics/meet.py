@@ -14,7 +14,7 @@ from clash.statistics.kernels import Hashes
 from clash.statistics.shape import Shape
 from clash.statistics.view import Floats, View, Weighted
 
-MOST = 200_000  # combinations; beyond, a random part of them stands for all
+MOST = 40_000  # combinations; beyond, a random part of them stands for all
 
 Bools = NDArray[np.bool_]
 
