@@ -14,6 +14,8 @@ from typing import Any, NamedTuple
 from clash.driver.planfile import plan_from_json, plan_to_json
 from clash.driver.setup import Setup
 from clash.driver.work import ContainerRecord, Laid
+from clash.model.layout import Layout
+from clash.planner.orders import StoreKey, StorePlan
 from clash.planner.plan import Plan
 from clash.topology import Topology
 from clash.topology.past import Past
@@ -109,6 +111,7 @@ def next_generation(
 ) -> Generation:
     """The generation that starts with `batch`, whose first arrival is `arrival`."""
     number = 0 if previous is None else previous.number + 1
+    plan = _keeping_all(plan, setup)
     topology, timed = plan.topology, is_timed(plan.topology)
     before = previous.introduced if previous is not None and previous.timed == timed else {}  # else the rows have other columns
     introduced = {store.id: before.get(store.id, Begun(number, arrival)) for store in topology.stores if store.join is not None}
@@ -122,6 +125,16 @@ def next_generation(
     setup = replace(setup, queries=live)
     columns = _columns(previous, arrival, topology)
     return Generation(number, batch, arrival, setup, program, plan, timed, introduced, columns, laid, reason, predicted)
+
+
+def _keeping_all(plan: Plan, setup: Setup) -> Plan:
+    """A stream that is kept for queries to come has a store, read by nobody yet. Queries with stores of their own would not read it."""
+    stored = {store.key.stream for store in plan.stores}
+    names = [stream.name for stream in setup.streams if stream.keep == "all" and stream.name not in stored]
+    if not names or plan.strategy == "independent":
+        return plan
+    extra = tuple(StorePlan(StoreKey(name, None), (Layout("hash"),), plan.asked.statistics.rate(name), 0.0) for name in names)
+    return replace(plan, stores=(*plan.stores, *extra))
 
 
 def is_timed(topology: Topology) -> bool:

@@ -45,7 +45,7 @@ def build(
     needs = travelling(roots, spots, kept, {query.name: query for query in queries})
     origins, edges, rules = write_rules(nodes, described, spots, times, needs, streams)
     kept_stores, starts = tuple(described.values()), _starts(queries, past)
-    return Topology(workers, times.rounds, _used(queries, streams), queries, kept_stores, origins, edges, rules, starts)
+    return Topology(workers, times.rounds, _used(queries, stores, streams), queries, kept_stores, origins, edges, rules, starts)
 
 
 def breadth_first(root: Node) -> Iterator[Node]:
@@ -56,9 +56,10 @@ def breadth_first(root: Node) -> Iterator[Node]:
         layer = [child for node in layer for child in node.children.values()]
 
 
-def _used(queries: Iterable[Query], streams: Streams) -> tuple[Stream, ...]:
-    names = sorted({relation.stream for query in queries for relation in query.join.relations})
-    return tuple(streams[name] for name in names)
+def _used(queries: Iterable[Query], stores: Iterable[StorePlan], streams: Streams) -> tuple[Stream, ...]:
+    names = {relation.stream for query in queries for relation in query.join.relations}
+    names |= {store.key.stream for store in stores if store.key.stream is not None}
+    return tuple(streams[name] for name in sorted(names))
 
 
 def _starts(queries: Iterable[Query], past: Past) -> tuple[tuple[str, int], ...]:

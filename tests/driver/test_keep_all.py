@@ -1,0 +1,23 @@
+"""A stream that is kept for queries to come."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from clash import Stream
+from clash.inprocess import InProcess
+
+
+def test_a_stream_that_nobody_reads_is_stored_all_the_same() -> None:
+    streams = [Stream.of("R", {"a": "bigint"}), Stream.of("S", {"a": "bigint"})]
+    kept = Stream.of("V", {"a": "bigint", "x": "string"}, keep="all")
+    engine = InProcess([*streams, kept], {"q": "SELECT R.a FROM R JOIN S ON R.a = S.a"}, workers=2)
+    engine.batch({"R": _rows(1, 2), "S": _rows(2), "V": pa.table({"a": pa.array([1, 2, 3], pa.int64()), "x": ["p", "q", "r"]})})
+    change = engine.add_query("v", "SELECT R.a, V.x FROM R JOIN V ON R.a = V.a")
+    engine.batch({"R": _rows(3, 1)})
+    assert (change.batch, change.complete_from) == (1, 1)
+    assert sorted(engine.results("v").to_pylist(), key=str) == [{"a": 1, "x": "p"}, {"a": 3, "x": "r"}]
+
+
+def _rows(*values: int) -> pa.Table:
+    return pa.table({"a": pa.array(values, pa.int64())})
