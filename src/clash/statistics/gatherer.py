@@ -27,6 +27,7 @@ from clash.statistics.sample import Sample, empty
 from clash.statistics.wanted import Key, OfStream, Wanted
 
 ROWS, KEYS = 256, 96  # of a task's sample
+MORE = 1.3  # than a task's sample kept of its tuples is where the next one begins: it may have fewer of them
 PIECE = 2048  # rows that are sampled before the first look at how many they are
 FULL = 1 << 18  # tuples of a stream that a task looks at before it begins to skip some
 LOOKED = 2048  # rows of a block on which predicates are evaluated, about
@@ -48,7 +49,11 @@ class Gatherer:
     def __init__(self, wanted: Wanted, timezone: str, share: float = 1.0) -> None:
         """`share` of the tuples is looked at, at most."""
         self._streams = {name: _Stream(name, what, timezone, max(1, round(1 / share))) for name, what in wanted.streams.items()}
-        self._thresholds: dict[str, int] = {key.domain: ALL for what in wanted.streams.values() for key in what.keys}
+        domains = {key.domain for what in wanted.streams.values() for key in what.keys}
+        self._hints = wanted.hints
+        self._thresholds = {domain: int(min(1.0, MORE * self._hints.get(domain, 1.0)) * ALL) for domain in domains}
+        for stream in self._streams.values():
+            stream.hint(self._hints)
 
     def add(self, stream: str, block: Rows) -> None:
         """Tuples of a stream that are not late; columns are called `stream.column`, event times `#tau`."""
@@ -62,7 +67,9 @@ class Gatherer:
         found = Gathered({}, {}, {}, {})
         for stream in self._streams.values():
             part = stream.gathered(self._thresholds)
+            stream.remember(self._hints)
             found = Gathered(*({**a, **b} for a, b in zip(vars(found).values(), vars(part).values(), strict=True)))
+        self._hints.update({domain: threshold / ALL for domain, threshold in self._thresholds.items()})
         return found
 
 
@@ -99,13 +106,24 @@ class _Table:
 class _Stream:
     def __init__(self, name: str, wanted: OfStream, timezone: str, stride: int) -> None:
         self.name, self.keys, self.predicates, self.timezone, self.stride = name, wanted.keys, wanted.predicates, timezone, stride
-        self.counted, self.looked, self.seed = Counted(), 0, 0
+        self.counted, self.looked, self.seed, self.piece = Counted(), 0, 0, PIECE
         self.histograms = {str(key): np.zeros(BUCKETS, np.int64) for key in self.keys}
         self.passes = {str(predicate): (0.0, 0.0) for predicate in self.predicates}
         layout = tuple(map(str, self.keys)), tuple(map(str, self.predicates))
         self.samples = [_Table(empty(*layout, str(key)), key, number) for number, key in enumerate(self.keys)]
         if self.predicates or len(self.keys) > 1:
             self.samples.append(_Table(empty(*layout, None), None, -1))
+
+    def hint(self, hints: Mapping[str, float]) -> None:
+        for table in self.samples:
+            share = hints.get(f"{self.name} {table.key}")
+            self.piece = PIECE if share is None else ALL
+            if share is not None:
+                table.limit(min(1.0, MORE * share))
+
+    def remember(self, hints: dict[str, float]) -> None:
+        if self.looked:
+            hints.update({f"{self.name} {table.key}": table.share for table in self.samples})
 
     def add(self, block: Rows, thresholds: dict[str, int]) -> None:
         stride = self.stride << min(20, self.looked // FULL)
@@ -126,7 +144,7 @@ class _Stream:
         start = 0
         while start < rows and self.samples:
             # in growing pieces: the first rows tell how few of the next ones are needed
-            end = min(rows, start + max(PIECE, 7 * (self.looked + start)))
+            end = min(rows, start + max(self.piece, 7 * (self.looked + start)))
             self._sample(columns, hashes, start, end, weight, thresholds)
             start = end
         self.looked += rows
@@ -195,7 +213,7 @@ class _Stream:
         for table in self.samples:
             sample = replace(table.settled(), seen=self.counted.rows)
             lowered = sample if table.key is None else sample.lowered(thresholds[table.key.domain])
-            samples[self.name, sample.on] = lowered.shrunk(ROWS, KEYS)
+            samples[self.name, sample.on] = lowered.shrunk(ROWS, KEYS) if lowered.rows > ROWS * MORE else lowered
         return Gathered(
             {self.name: self.counted} if self.counted.rows else {},
             {(self.name, key): counts for key, counts in self.histograms.items() if self.counted.rows},

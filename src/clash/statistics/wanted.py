@@ -42,10 +42,12 @@ class OfStream:
 
 @dataclass(frozen=True)
 class Wanted:
-    """`links`: columns that some query compares, as pairs in order."""
+    """`links`: columns that some query compares, as pairs in order. `hints`: thresholds and shares at which samples of earlier tasks of
+    this process came out, so that the next ones need not find them out; they change how long it takes, and nothing else."""
 
     streams: Mapping[str, OfStream] = field(default_factory=dict)
     links: tuple[tuple[Column, Column], ...] = ()
+    hints: dict[str, float] = field(default_factory=dict, compare=False, repr=False)
 
     def key(self, stream: str, column: str) -> Key | None:
         return next((key for key in self.streams.get(stream, OfStream()).keys if key.column == column), None)
