@@ -47,14 +47,14 @@ def say(stream: Stream, df: Any) -> None:
 
 
 def declare_query(name: str, text: str, sink: Sink | None, windows: Mapping[str, str] | None) -> Asked:
-    """The query, not parsed yet."""
+    """The query, not parsed yet. Its windows are in the order in which a record lists them: two that ask the same are equal."""
     if windows is not None and not isinstance(windows, Mapping):
         raise OptionError("windows are not a table", repr(windows), 'write windows={"R": "5 seconds"}')
     if sink is not None and not isinstance(sink, get_args(Sink)):
         raise OptionError(
             "not a sink", f"{sink!r} for query {name}", 'write clash.sinks.Parquet("out/q1"), Memory(), Console() or ForeachBatch(f)'
         )
-    return Asked(name, text, tuple((windows or {}).items()), _record(sink))
+    return Asked(name, text, tuple(sorted((windows or {}).items(), key=lambda item: str(item[0]))), _record(sink))
 
 
 def _record(sink: Sink | None) -> SinkRecord:

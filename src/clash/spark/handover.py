@@ -6,6 +6,7 @@ Invariant: the files of a batch stay until Spark begins the next one, so a batch
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from itertools import islice
 from typing import Any
 
@@ -17,10 +18,9 @@ from rich.table import Column
 from rich.table import Table as Drawn
 from rich.text import Text
 
-from clash.driver.changes import Change
 from clash.driver.committed import Committed
 from clash.driver.driver import Driver
-from clash.driver.job import SinkKind
+from clash.driver.job import Asked, SinkKind
 from clash.errors import CheckpointError, ClashError, OptionError, SinkError
 from clash.sinks import Console, ForeachBatch, Memory, Sink
 from clash.spark.declare import chosen_sink
@@ -29,42 +29,40 @@ from clash.state.storage import Storage, open_storage
 
 
 class Sinks:
-    """The sink of every query in every batch: a query may come later, or be replaced by another of its name."""
+    """Sinks by what was asked: a query may be replaced by another of its name, and each batch goes to the sink of the one it ran under."""
 
     def __init__(self) -> None:
-        self._all: dict[str, list[tuple[Change | int, Sink | None]]] = {}
+        self._all: dict[Asked, Sink | None] = {}
 
-    def add(self, query: str, since: Change | int, sink: Sink | None) -> None:
-        """From a batch on, or from the first one under a change."""
-        self._all[query] = [*self._all.get(query, ()), (since, sink)]
+    def __getitem__(self, asked: Asked) -> Sink | None:
+        return self._all.get(asked)
 
-    def at(self, query: str, batch: int) -> Sink | None:
-        """For the results of a batch."""
-        there = [sink for since, sink in self._all.get(query, ()) if (first := _batch(since)) is not None and first <= batch]
-        return there[-1] if there else None
+    def __setitem__(self, asked: Asked, sink: Sink | None) -> None:
+        self._all[asked] = sink
 
-
-def _batch(since: Change | int) -> int | None:
-    return since if isinstance(since, int) else since.batch
+    @contextmanager
+    def taking(self, asked: Asked, sink: Sink | None) -> Iterator[None]:
+        """Around asking for a query: its first batch may be over before the call returns. Of two that ask for the same, the one that is
+        refused changes nothing."""
+        if asked not in self._all:
+            self._all[asked] = sink
+        yield
+        self._all[asked] = sink
 
 
 def starting_sinks(driver: Driver, given: Mapping[str, Sink | None]) -> Sinks:
     """Those of the queries that a checkpoint goes on with: as the program gives them, else as they are recorded."""
     sinks = Sinks()
-    running, pending = driver.generation.setup.queries, driver.changes.peek()
-    for live in (*driver.history.read(driver.manifest.generation).setup.queries, *running):
-        sinks.add(live.name, live.batch or 0, chosen_sink(live.asked, given))
-    for live in pending.setup.queries:
-        sink = chosen_sink(live.asked, given)
-        if sink is None and live.asked.sink.kind == "foreach":
+    wanted = driver.changes.setup.queries
+    for live in (*driver.history.read(driver.manifest.generation).setup.queries, *driver.generation.setup.queries, *wanted):
+        sinks[live.asked] = chosen_sink(live.asked, given)
+    for live in wanted:
+        if live.asked.sink.kind == "foreach" and sinks[live.asked] is None:
             raise CheckpointError(
                 "the function that takes a query's results is missing",
                 f"query {live.name} is live, it was added at run time",
                 f'functions are not recorded: call engine.query("{live.name}", "…", sink=clash.sinks.ForeachBatch(f)) before the start',
             )
-        for change in pending.changes:
-            if live not in running:
-                sinks.add(live.name, change, sink)
     return sinks
 
 
@@ -74,8 +72,9 @@ class Handover:
         self.kept: dict[str, dict[int, pa.Table]] = {}
 
     def __call__(self, committed: Committed) -> None:
+        asked = {live.name: live.asked for live in self.driver.history.read(committed.generation).setup.queries}
         for query, paths in committed.results.items():
-            sink = self.sinks.at(query, committed.batch)
+            sink = self.sinks[asked[query]]
             try:
                 if isinstance(sink, Memory):
                     self._keep(query, committed.batch, paths)

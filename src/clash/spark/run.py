@@ -92,7 +92,7 @@ class Run:
         are kept. If it cannot be answered it is refused here, and the running queries do not notice."""
         asked = declare_query(name, text, sink, windows)
         with self._life.active(f"query {name} cannot be added"):
-            return self._took(asked, sink, self._driver.changes.add_query(asked, history))
+            return self._take(asked, sink, lambda: self._driver.changes.add_query(asked, history))
 
     def replace_query(
         self, name: str, text: str, sink: Sink | None = None, history: bool = True, windows: Mapping[str, str] | None = None
@@ -100,7 +100,7 @@ class Run:
         """Another query under the name of one that runs: the last batch of the one is followed by the first of the other."""
         asked = declare_query(name, text, sink, windows)
         with self._life.active(f"query {name} cannot be replaced"):
-            return self._took(asked, sink, self._driver.changes.replace_query(asked, history))
+            return self._take(asked, sink, lambda: self._driver.changes.replace_query(asked, history))
 
     def remove_query(self, name: str) -> Change:
         """One query less. Its results stay where they are; what is kept for it alone is dropped."""
@@ -132,8 +132,9 @@ class Run:
         say(stream, df)
         return change
 
-    def _took(self, asked: Asked, sink: Sink | None, change: Change) -> Change:
-        self._sinks.add(asked.name, change, sink)
+    def _take(self, asked: Asked, sink: Sink | None, ask: Callable[[], Change]) -> Change:
+        with self._sinks.taking(asked, sink):
+            change = ask()
         self._given[asked.name] = sink
         parsed = parse_query(asked.name, asked.text, self._driver.changes.setup.by_name, dict(asked.windows))
         if not self._launcher.reads({relation.stream for relation in parsed.join.relations}):
