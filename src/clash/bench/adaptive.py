@@ -16,7 +16,7 @@ from typing import Any
 from clash.bench.adaptive_data import Selectivity, Small, Timing
 from clash.bench.adaptive_paper import ARMS
 from clash.bench.adaptive_plot import draw_latencies
-from clash.bench.adaptive_run import Ran, run_live, run_through, write_data
+from clash.bench.adaptive_run import PATIENCE, Ran, run_live, run_through, write_data
 from clash.bench.monitor import load
 from clash.bench.tables import note, write
 from clash.bench.tpch_run import session
@@ -92,7 +92,7 @@ def run(experiments: Sequence[str], rate: int, fast: int, slow: int, stable: int
 
 def _compare(spark: Any, name: str, script: Selectivity | Small, out: Path) -> None:
     note(f"{name}: warming up")
-    run_live(spark, replace(script, timing=WARM), adaptive=True)
+    run_live(spark, replace(script, timing=WARM), adaptive=True, patience=PATIENCE)
     runs: dict[str, Ran] = {}
     for arm in ARMS:
         runs[arm] = ran = run_live(spark, script, adaptive=arm == "adaptive")

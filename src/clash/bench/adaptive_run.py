@@ -26,7 +26,8 @@ from clash.model.statistics import Statistics
 WORKERS = 2
 LATENESS = "1 second"
 _LEAD = 2.0  # seconds that the feeder's process may take to come up
-_DRAIN = 20.0  # seconds that are waited for what was fed
+DRAIN = 20.0  # seconds that are waited for what was fed
+PATIENCE = 180.0  # in a warm-up, in which kernels may have to be compiled
 _LOOK = 0.1
 
 
@@ -61,8 +62,8 @@ def fed_engine(spark: Any, script: Script, folder: Path, adaptive: bool, statist
     yield engine
 
 
-def run_live(spark: Any, script: Selectivity | Small, adaptive: bool) -> Ran:
-    """Feeds the script in real time; second 0 comes after its lead."""
+def run_live(spark: Any, script: Selectivity | Small, adaptive: bool, patience: float = DRAIN) -> Ran:
+    """Feeds the script in real time; second 0 comes after its lead. `patience`: seconds that are waited for the rest."""
     from clash import sinks
 
     with TemporaryDirectory(prefix="clash-adaptive-", ignore_cleanup_errors=True) as name:
@@ -74,7 +75,7 @@ def run_live(spark: Any, script: Selectivity | Small, adaptive: bool) -> Ran:
             begin = time.time() + _LEAD
             with feeding(script, folder / "in", begin) as feeder:
                 feeder.join()
-                drain(run, script)
+                drain(run, script, patience)
             end = time.time()
             run.stop()
         progress = run.recent_progress
@@ -88,7 +89,7 @@ def run_live(spark: Any, script: Selectivity | Small, adaptive: bool) -> Ran:
         return Ran(start, progress, tuples, results, plans, lag(script, folder / "in", begin), busy, found == expected, found.rows)
 
 
-def drain(run: Any, script: Script, seconds: float = _DRAIN) -> None:
+def drain(run: Any, script: Script, seconds: float) -> None:
     """Waits until all is committed that was fed, or for so long."""
     fed = sum(len(next(iter(columns.values()))) for tick in range(script.ticks) for columns in script.rows(tick).values())
     deadline = time.time() + seconds

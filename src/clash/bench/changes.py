@@ -20,7 +20,7 @@ import numpy as np
 from clash.bench.adaptive_data import WINDOW
 from clash.bench.adaptive_feed import feeding, lag
 from clash.bench.adaptive_latency import Taken, Tuples, commits, of_tuples, taken
-from clash.bench.adaptive_run import drain, fed_engine
+from clash.bench.adaptive_run import DRAIN, PATIENCE, drain, fed_engine
 from clash.bench.changes_data import BASE, QUESTIONS, Question, Shop
 from clash.bench.changes_plot import draw_changes
 from clash.bench.content import THREADS
@@ -90,7 +90,7 @@ class _Life:
 def run(rate: int, every: float, out: Path) -> None:
     with session() as spark:
         note("warming up")
-        change_all(spark, WARM_RATE, WARM_EVERY, calm=2.0, questions=QUESTIONS[:5])
+        change_all(spark, WARM_RATE, WARM_EVERY, 2.0, QUESTIONS[:5], PATIENCE)
         ran = change_all(spark, rate, every)
     write(out / "changes-queries.csv", Asked, ran.asked)
     write(out / "changes.csv", Second, ran.seconds)
@@ -101,7 +101,9 @@ def run(rate: int, every: float, out: Path) -> None:
     draw_changes(ran, rate, out / "changes.png")
 
 
-def change_all(spark: Any, rate: int, every: float, calm: float = CALM, questions: Sequence[Question] = QUESTIONS) -> Ran:
+def change_all(
+    spark: Any, rate: int, every: float, calm: float = CALM, questions: Sequence[Question] = QUESTIONS, patience: float = DRAIN
+) -> Ran:
     from clash import sinks
 
     script = Shop(rate, 2 * every * len(questions) + 3 * calm)
@@ -114,7 +116,7 @@ def change_all(spark: Any, rate: int, every: float, calm: float = CALM, question
             with feeding(script, folder / "in", start) as feeder:
                 lives = _change(running, questions, folder, start, every, calm, sinks.Parquet)
                 feeder.join()
-                drain(running, script)
+                drain(running, script, patience)
             end = time.time()
             generations = running.generations
             for life in lives:
