@@ -62,9 +62,8 @@ class _Drawn:
             assert key.join is not None
             inner = [m for m in self.mirs if m.join is not None and m.join.relations < key.join.relations]
             links = frozenset(link for query in self.queries if query.contains(key.join) for link in query.links)
-            cost = float(len(self.layouts[key]) > 1)  # what has copies elsewhere too is not fed for nothing
             for origin in sorted(key.join.relations):
-                yield ProbeOrder(origin, key.join.sub([origin]), self._steps(key.join, origin, key.owner, links, inner), (), key, cost)
+                yield ProbeOrder(origin, key.join.sub([origin]), self._steps(key.join, origin, key.owner, links, inner), (), key)
 
     def stores(self) -> tuple[StorePlan, ...]:
         return tuple(StorePlan(key, layouts, 0.0, 0.0) for key, layouts in sorted(self.layouts.items(), key=lambda item: _order(item[0])))

@@ -31,9 +31,10 @@ def home_layout(
         if step.stays and chosen is None and ALL in own:
             return ALL, True
         return (chosen, True) if chosen is not None and step.stays else (anyhow, False)
-    for layout in layouts.get(order.feeds, ()) if order.feeds is not None else ():
-        if layout == ALL and ALL in own and order.feed_cost == 0:
-            return ALL, True
+    fed = layouts.get(order.feeds, ()) if order.feeds is not None else ()
+    if fed == (ALL,) and ALL in own and order.feed_cost == 0:
+        return ALL, True
+    for layout in fed:
         chosen = _fitting(usable, order, _attribute(layout, join), layout, join, streams)
         if chosen is not None:
             return chosen, True
