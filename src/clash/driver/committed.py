@@ -7,7 +7,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from clash.driver.work import ContainerRecord
+from clash.driver.work import ContainerRecord, Work
+
+Sums = Mapping[int, tuple[int, int, float]]
 
 
 @dataclass(frozen=True)
@@ -49,3 +51,23 @@ def sizes(containers: Iterable[ContainerRecord]) -> dict[str, dict[str, int]]:
         store["bytes"] += record.bytes
         store["containers"] += 1
     return found
+
+
+def after(work: Work, rounds: Iterable[Mapping[str, Any]]) -> list[ContainerRecord]:
+    """The containers after a batch; a store's are in order of age."""
+    rewritten = set(work.rewrite)
+    found = {record.path: record for record in work.containers if record.path not in rewritten}
+    for report in rounds:
+        for path in report["removed"]:
+            found.pop(path, None)
+        for record in map(ContainerRecord.from_json, report["added"]):
+            found[record.path] = record
+    return list(found.values())
+
+
+def measured(before: Sums, generation: int, told: Mapping[str, Any]) -> dict[int, tuple[int, int, float]]:
+    """Batches, tuples and seconds of this generation and of the one before it."""
+    batches, tuples, seconds = before.get(generation, (0, 0, 0.0))
+    spent = round(seconds + sum(told["seconds"].values()), 6)
+    kept = {number: sums for number, sums in before.items() if number >= generation - 1}
+    return {**kept, generation: (batches + 1, tuples + sum(told["input"].values()), spent)}

@@ -8,7 +8,7 @@ change of queries, workers or plan is a new generation, which starts with the fi
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, Literal, get_args
@@ -17,13 +17,14 @@ import pyarrow as pa
 
 from clash.driver.backfill import advanced, filled, next_piece
 from clash.driver.changes import Change, Changes, Pending
-from clash.driver.committed import Committed, sizes, tell
+from clash.driver.committed import Committed, after, measured, sizes, tell
 from clash.driver.epochs import Epoch, next_epoch
 from clash.driver.generation import Generation, next_generation
 from clash.driver.history import History
 from clash.driver.job import FORMAT, Job, reading_order
 from clash.driver.kept import note
 from clash.driver.manifest import Manifest, manifest_path, read_last_manifest, stale_manifests, write_manifest
+from clash.driver.outputs import Outputs
 from clash.driver.replan import Policy, Replanner
 from clash.driver.restart import check_format, restarted
 from clash.driver.rewrite import choose
@@ -31,7 +32,7 @@ from clash.driver.running import Running
 from clash.driver.setup import Live, Setup, differences
 from clash.driver.watch import Watch
 from clash.driver.watermarks import Clock, advance, observe
-from clash.driver.work import ContainerRecord, Tuning, Work
+from clash.driver.work import Tuning, Work
 from clash.errors import CheckpointError, OptionError
 from clash.evaluate.types import arrow_type
 from clash.explain import explain_text
@@ -46,7 +47,6 @@ from clash.topology import Topology
 from clash.workers.blocks import NUMBER_BITS
 from clash.workers.messages import to_json as parsed
 from clash.workers.program import Program
-from clash.workers.results import LATE, STAGING, place, published, staged
 
 _JOB = "job.json"
 _SETTLE = 5  # batches after which a generation's cost is compared with what it was before
@@ -87,11 +87,10 @@ class Driver:
             self.changes.restart(self.wanted, "start with another program")
         self._extend(job.streams)
         committed = self.history.read(self.manifest.generation).setup.queries
-        self.known: dict[str, Live] = {query.name: query for query in (*committed, *self.generation.setup.queries)}
+        self.outputs = Outputs(self.uri, [*committed, *self.generation.setup.queries])
         self._write_measured()
         self.storage.sweep()  # what killed writers left half written: nobody writes now
-        for uri, folder in self.sinks.values():
-            open_storage(uri).sweep(published(folder, STAGING))
+        self.outputs.sweep_torn()
         self.sweep()
         self.running.sweep()
 
@@ -139,9 +138,14 @@ class Driver:
         return self.running.program
 
     @property
+    def known(self) -> Mapping[str, Live]:
+        """The queries, live or known to this process, by name."""
+        return self.outputs.known
+
+    @property
     def sinks(self) -> dict[str, tuple[str, str]]:
         """Per query, live or known to this process, where its result files are."""
-        return {name: query.place(self.uri) for name, query in self.known.items()}
+        return self.outputs.sinks
 
     def query(self, name: str) -> Live | None:
         """The query that has this name or, if none does, had it last."""
@@ -149,7 +153,7 @@ class Driver:
             found = self.history.last_of(name)
             if found is None:
                 return None
-            self.known = {**self.known, name: found[0]}
+            self.outputs.learn([found[0]])
         return self.known[name]
 
     def result_schema(self, query: str) -> pa.Schema:
@@ -257,7 +261,7 @@ class Driver:
         }
         write_json(self.storage, _record(batch), recorded)
         ended, self.running = self.generation, running
-        self.known = {**self.known, **{query.name: query for query in self.generation.setup.queries}}  # others may be looking
+        self.outputs.learn(self.generation.setup.queries)
         self.changes.done(taken, self.generation, batch)
         if border:
             self._started = False
@@ -296,7 +300,7 @@ class Driver:
             now=work.now,
             first=work.first + numbers * work.partitions,
             clocks=observe(clocks, highs, told["input"], work.now),
-            containers=(*running.held(before.containers, work.watermarks), *_after(work, rounds)),
+            containers=(*running.held(before.containers, work.watermarks), *after(work, rounds)),
             files=tuple(files),
             told=told,
             generation=work.generation,
@@ -305,7 +309,7 @@ class Driver:
             kept=note(before.kept, running.topology, streams, highs, work.now, gone),
             missing=missing,
             complete=complete,
-            measured=_measured(before, work.generation, told),
+            measured=measured(before.measured, work.generation, told),
             filled=advanced(running.generation, before.filled, work.backfill),
         )
         reach("before-manifest")
@@ -323,22 +327,13 @@ class Driver:
         manifest = self.manifest
         if batch != manifest.batch:
             raise AssertionError(f"batch {batch} is not the last one committed, {manifest.batch}")
-        results: dict[str, list[str]] = {name: [] for name in self.history.read(manifest.generation).setup.names}
-        for file in manifest.files:
-            uri, folder = self._place(file["destination"])
-            storage = open_storage(uri)
-            here, there = staged(folder, file["name"]), published(folder, file["name"])
-            if storage.exists(here):
-                storage.move(here, there)
-            elif self._is_handed(file["destination"]) and not storage.exists(there):
-                continue  # handed over before
-            if file["destination"] in results:
-                results[file["destination"]].append(storage.url(there))
+        paths = self.outputs.publish(manifest)
+        results = {name: tuple(paths.get(name, ())) for name in self.history.read(manifest.generation).setup.names}
         reach("after-publish")
         told = manifest.told
         return Committed(
             batch,
-            {query: tuple(paths) for query, paths in results.items()},
+            results,
             {query: told["counts"].get(query, 0) for query in results},
             told["input"],
             told["late"],
@@ -352,12 +347,7 @@ class Driver:
         """The batch's results have reached the functions that wanted them: their files can go."""
         if batch != self.last:
             raise AssertionError(f"batch {batch} is not the last one committed, {self.last}")
-        gone = [
-            published(self._place(file["destination"])[1], file["name"])
-            for file in self.manifest.files
-            if self._is_handed(file["destination"])
-        ]
-        self.storage.delete(gone)
+        self.outputs.handed_over(self.manifest)
 
     # ---- borders between epochs --------------------------------------------------------------------------------
 
@@ -446,43 +436,8 @@ class Driver:
         gone += stale_manifests(self.storage, self.last)
         gone += [path for name in self.storage.list("batches") if (path := f"batches/{name}") != _record(self.last + 1)]
         self.storage.delete(gone)
-        named = {(file["destination"], file["name"]) for file in self.manifest.files}
-        late = {f"{LATE}{stream.name}" for stream in self.generation.setup.streams}
-        for destination in (*self.sinks, *late):
-            uri, folder = self._place(destination)
-            storage = open_storage(uri)
-            waiting = storage.list(published(folder, STAGING))
-            storage.delete([staged(folder, name) for name in waiting if (destination, name) not in named])
-            if self._is_handed(destination):
-                over = [name for name in storage.list(folder) if (destination, name) not in named]
-                storage.delete([published(folder, name) for name in over])
-
-    def _place(self, destination: str) -> tuple[str, str]:
-        return place(self.uri, self.sinks, destination)
-
-    def _is_handed(self, destination: str) -> bool:
-        return destination in self.known and self.known[destination].asked.sink.handed_over
+        self.outputs.sweep(self.manifest, self.generation.setup.by_name)
 
 
 def _record(batch: int) -> str:
     return f"batches/{batch:09d}.json"
-
-
-def _after(work: Work, rounds: Iterable[dict[str, Any]]) -> list[ContainerRecord]:
-    """The containers after a batch; a store's are in order of age."""
-    rewritten = set(work.rewrite)
-    found = {record.path: record for record in work.containers if record.path not in rewritten}
-    for report in rounds:
-        for path in report["removed"]:
-            found.pop(path, None)
-        for record in map(ContainerRecord.from_json, report["added"]):
-            found[record.path] = record
-    return list(found.values())
-
-
-def _measured(before: Manifest, generation: int, told: dict[str, Any]) -> dict[int, tuple[int, int, float]]:
-    """Sums of this generation and of the one before it."""
-    batches, tuples, seconds = before.measured.get(generation, (0, 0, 0.0))
-    spent = round(seconds + sum(told["seconds"].values()), 6)
-    kept = {number: sums for number, sums in before.measured.items() if number >= generation - 1}
-    return {**kept, generation: (batches + 1, tuples + sum(told["input"].values()), spent)}
