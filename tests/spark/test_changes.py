@@ -197,6 +197,27 @@ def test_columns_and_streams_that_were_not_read(bench: Bench) -> None:
     assert sorted(handed) == [*since]
 
 
+def test_a_stream_is_kept_for_a_query_to_come(bench: Bench) -> None:
+    """It is read at once, and the query finds what came before it."""
+    bench.deliver(seconds=2)
+    engine = bench.engine("RS", epoch="1 hour")
+    engine.query("pairs", "SELECT R.a, R.x, S.b, S.ts AS at FROM R JOIN S ON R.a = S.a")
+    run = engine.start()
+    run.process_all_available()
+    run.stream(**bench.timed("T"), keep="all")
+    run.process_all_available()
+    assert any("T" in entry["input"] for entry in run.recent_progress)
+    run.stop()
+    bench.note(run)
+    border = run.progress["batch"] + 1
+    engine.query("three", JOIN)
+    bench.deliver()
+    run = engine.start(available_now=True)
+    assert run.await_termination(300)
+    bench.note(run)
+    bench.check(run, "three", JOIN, range(border, run.progress["batch"] + 1))
+
+
 def test_a_changed_program_goes_on(bench: Bench) -> None:
     """Its list is compared with that of its last start. A stream may be new, too."""
     bench.deliver(seconds=2)

@@ -25,9 +25,10 @@ class Launcher:
         self._sources = len(frames)  # that Spark reads, of the reading order; a stream that comes later waits for a query
 
     def pack(self, reading: Sequence[str], wanted: Collection[str], program: Program) -> tuple[Any, Places]:
-        """One DataFrame of all streams with what the program needs of them, and where it is there. `wanted`: the streams of all queries,
-        also of those that wait for a border: their batch is to be one that Spark reads them in."""
-        self._sources = max([self._sources, *(at + 1 for at, name in enumerate(reading) if name in wanted)])
+        """One DataFrame of all streams with what the program needs of them, and where it is there. `wanted`: the streams that are needed
+        by then, also by what waits for a border: the batch that starts it is to be one that reads them."""
+        needed = {*wanted, *program.streams}
+        self._sources = max([self._sources, *(at + 1 for at, name in enumerate(reading) if name in needed)])
         self._read = frozenset(reading[: self._sources])
         kinds = {name: {field.name: field.dataType.simpleString() for field in self.frames[name].schema.fields} for name in self._read}
         places = arrange({name: [(c, kinds[name][c]) for c in program.ingest_columns(name)] for name in reading[: self._sources]})

@@ -73,8 +73,7 @@ class Run:
         self._life.stop()
 
     def _launch(self, batch: Batch) -> tuple[Any, Places]:
-        wanted = {relation.stream for query in self._asked().values() for relation in query.join.relations}
-        packed, places = self._launcher.pack(self._driver.reading, wanted, self._transport.program)
+        packed, places = self._launcher.pack(self._driver.reading, self._needed(), self._transport.program)
         self._transport.launched(places)
         return self._launcher.start(packed, batch), places
 
@@ -122,13 +121,14 @@ class Run:
         idle: str | None = None,
         keep: Keep = "needed",
     ) -> Change:
-        """One stream more, for queries to come: it is read from the first batch on that a query needs it in, for which the Spark query is
-        started again between two batches. A program that is started anew has to declare it, too."""
+        """One stream more, for queries to come: it is read from the first batch on that a query needs it in (with keep="all": at once), for
+        which the Spark query is started again between two batches. A program that is started anew has to declare it, too."""
         stream = declare_stream(name, df, time, window, lateness, idle, keep)
         with self._life.active(f"stream {name} cannot be added"):
             change = self._driver.add_stream(stream)
             self._launcher.frames[name] = df
             self._declare(stream, df)
+            self._read_more()
         say(stream, df)
         return change
 
@@ -136,12 +136,19 @@ class Run:
         with self._sinks.taking(asked, sink):
             change = ask()
         self._given[asked.name] = sink
-        parsed = parse_query(asked.name, asked.text, self._driver.changes.setup.by_name, dict(asked.windows))
-        if not self._launcher.reads({relation.stream for relation in parsed.join.relations}):
-            # the first rows of a new stream are for this query: its batch is the one that reads them
+        self._read_more()
+        return change
+
+    def _read_more(self) -> None:
+        """The first rows of a new stream are for those who need it: the batch that reads them is one under them."""
+        if not self._launcher.reads(self._needed()):
             self._driver.force_border()
             self._life.restart()
-        return change
+
+    def _needed(self) -> set[str]:
+        """The streams of queries that are live or will be, and those that are kept for queries to come."""
+        kept = {stream.name for stream in self._driver.changes.setup.streams if stream.keep == "all"}
+        return kept | {relation.stream for query in self._asked().values() for relation in query.join.relations}
 
     # ---- what it tells -----------------------------------------------------------------------------------------
 

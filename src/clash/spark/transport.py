@@ -44,6 +44,7 @@ class Transport:
         self.driver, self.hand_over = driver, hand_over
         self.places: Places = ()
         self.program = driver.program
+        self._packed: Program | None = None
         self._delivered: Program | None = None
         self._set: set[str] = set()
 
@@ -70,13 +71,15 @@ class Transport:
 
     def launched(self, places: Places) -> None:
         """Another Spark query is about to run."""
-        self.places, self._delivered = places, None
+        self.places, self._packed, self._delivered = places, self.program, None
 
     def _check(self, program: Program) -> None:
         """A batch that needs what the Spark query does not read is left to the next one."""
         if program is not self._delivered:
             self.program = program
             if not delivers(self.places, program):
+                if program is self._packed:
+                    raise AssertionError("the Spark query does not read what it was started for")
                 raise BorderError
             self._delivered = program
 
