@@ -181,8 +181,8 @@ class Driver:
 
     @property
     def statistics(self) -> Statistics | None:
-        """Those that plans are made with."""
-        return self._statistics()
+        """What was seen of the streams so far, else what was given."""
+        return self.watch.so_far(self.generation.plan.queries, self.generation.setup) or self._statistics()
 
     def _statistics(self) -> Statistics | None:
         return self.planner.latest or self.job.statistics or self.generation.plan.asked.statistics

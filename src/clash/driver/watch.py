@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from threading import Lock
 from typing import Any
 
@@ -88,16 +89,7 @@ class Watch:
             with self._lock:
                 ended, self._ended = self._ended, []
             for epoch, queries, setup in ended:
-                gathered = epoch.gathered()
-                if gathered.streams:
-                    probed = dict(enumerate(epoch.matches))
-                    self._history.add_epoch(
-                        gathered,
-                        wanted(queries, setup.by_name),
-                        setup.by_name,
-                        {str(at): epoch.matches[what] for at, what in probed.items()},
-                        {str(at): what for at, what in probed.items()},
-                    )
+                _take_in(self._history, epoch, queries, setup)
             if ended:
                 self._write()
 
@@ -107,10 +99,27 @@ class Watch:
         with self._folding:
             return estimate(self._history, queries, setup.by_name) if self._history.epochs else None
 
+    def so_far(self, queries: tuple[Query, ...], setup: Setup) -> Statistics | None:
+        """The same with the epoch that has not ended yet, for people."""
+        self.fold()
+        with self._folding, self._lock:
+            history = History.from_json(self._history.to_json())
+            _take_in(history, self._open, queries, setup)
+        return estimate(history, queries, setup.by_name) if history.epochs else None
+
     def _write(self) -> None:
         if time.monotonic() - self._written >= _EVERY:
             self._written = time.monotonic()
-            write_json(self.storage, _FILE, self._history.to_json())
+            with suppress(StateError):  # a full disk will be told of by the next commit
+                write_json(self.storage, _FILE, self._history.to_json())
+
+
+def _take_in(history: History, epoch: _Epoch, queries: tuple[Query, ...], setup: Setup) -> None:
+    gathered = epoch.gathered()
+    if gathered.streams:
+        labels = {what: str(at) for at, what in enumerate(epoch.matches)}
+        matches = {labels[what]: counts for what, counts in epoch.matches.items()}
+        history.add_epoch(gathered, wanted(queries, setup.by_name), setup.by_name, matches, {at: what for what, at in labels.items()})
 
 
 def probes_of(topology: Topology) -> dict[str, Probed]:
