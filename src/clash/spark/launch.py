@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
+from clash.spark.direct import Stored, plain
 from clash.spark.pack import Places, arrange, pack
 from clash.spark.sources import count_sources, fit
 from clash.state.failpoints import reach
@@ -22,6 +23,7 @@ class Launcher:
     def __init__(self, checkpoint: str, frames: Mapping[str, Any], available_now: bool, every: str | None) -> None:
         self.folder, self.frames = f"{checkpoint}/spark", dict(frames)
         self._available_now, self._every = available_now, every
+        self.stored: dict[str, Stored] | None = None  # where all streams are plain files: Spark is to read none of them
         self._sources = len(frames)  # that Spark reads, of the reading order; a stream that comes later waits for a query
 
     def pack(self, reading: Sequence[str], wanted: Collection[str], program: Program) -> tuple[Any, Places]:
@@ -32,7 +34,8 @@ class Launcher:
         self._read = frozenset(reading[: self._sources])
         kinds = {name: {field.name: field.dataType.simpleString() for field in self.frames[name].schema.fields} for name in self._read}
         places = arrange({name: [(c, kinds[name][c]) for c in program.ingest_columns(name)] for name in reading[: self._sources]})
-        return pack(self.frames, places, frozenset(program.streams)), places
+        self.stored = plain({name: self.frames[name] for name, _ in places})
+        return pack(self.frames, places, frozenset(program.streams) if self.stored is None else frozenset()), places
 
     def reads(self, streams: Collection[str]) -> bool:
         """Are these among the sources of the Spark query?"""

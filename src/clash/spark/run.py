@@ -23,6 +23,7 @@ from clash.model.statistics import Statistics
 from clash.model.stream import Keep, Stream
 from clash.sinks import Sink
 from clash.spark.declare import declare_query, declare_stream, say
+from clash.spark.direct import Direct
 from clash.spark.handover import Handover, folder_url, read_files, read_folder, refuse_handed_over, starting_sinks
 from clash.spark.launch import Launcher
 from clash.spark.pack import Places
@@ -47,7 +48,7 @@ class Run:
         self._handover = Handover(spark, driver, self._sinks)
         self._transport = Transport(driver, self._committed)
         self._progress = Progress(driver.last)
-        self._life = Supervisor(spark, self._launch, self._transport, driver.changes.close)
+        self._life = Supervisor(spark, self._launch, self._transport, driver.changes.close, self._transport.guilty)
 
     # ---- life --------------------------------------------------------------------------------------------------
 
@@ -74,7 +75,8 @@ class Run:
 
     def _launch(self, batch: Batch) -> tuple[Any, Places]:
         packed, places = self._launcher.pack(self._driver.reading, self._needed(), self._transport.program)
-        self._transport.launched(places)
+        stored = self._launcher.stored
+        self._transport.launched(places, None if stored is None else Direct(self._spark, stored))
         return self._launcher.start(packed, batch), places
 
     def _committed(self, committed: Committed, began: float) -> None:

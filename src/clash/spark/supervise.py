@@ -14,7 +14,7 @@ from threading import Event, RLock, Thread
 from typing import Any
 
 from clash.errors import ClashError, OptionError
-from clash.spark.failures import explained, guilty_stream, is_lost
+from clash.spark.failures import Search, explained, guilty_stream, is_lost
 from clash.spark.pack import Places
 from clash.spark.sources import BorderError, Gate, halt
 
@@ -31,10 +31,10 @@ Launch = Callable[[Batch], tuple[Any, Places]]
 class Supervisor:
     """`launch` starts the Spark query over a function of (df, batch) and says what it delivers; `batch` is that function, of a batch that
     may begin. A BorderError that it raises means: start the query again, it does not deliver what this batch needs. `end` is called once,
-    with what the run failed with."""
+    with what the run failed with; `search` finds the stream that cannot be read, where the Spark query does not read it itself."""
 
-    def __init__(self, spark: Any, launch: Launch, batch: Batch, end: Callable[[ClashError | None], None]) -> None:
-        self._spark, self._launch, self._do, self._end = spark, launch, batch, end
+    def __init__(self, spark: Any, launch: Launch, batch: Batch, end: Callable[[ClashError | None], None], search: Search) -> None:
+        self._spark, self._launch, self._do, self._end, self._search = spark, launch, batch, end, search
         self._lock = RLock()  # a restart is asked for either before the run's end, or after it
         self._failure: ClashError | None = None  # of the Spark query that has just ended
         self._lost = self._stopping = self._border = self._over = False
@@ -185,7 +185,7 @@ class Supervisor:
             raise
 
     def _guilty(self) -> tuple[str, BaseException] | None:
-        return guilty_stream(self.query, self._streams) if self._started.wait(10) else None
+        return self._search() or (guilty_stream(self.query, self._streams) if self._started.wait(10) else None)
 
 
 def _halt(query: Any, gate: Gate) -> None:

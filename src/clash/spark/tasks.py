@@ -1,13 +1,16 @@
-"""What Spark runs in Python workers: the core's two tasks over Arrow record batches of messages.
+"""What Spark runs in Python workers: the core's two tasks, over Arrow record batches of messages or over messages as byte strings.
 
 Invariant: a task function is a module-level name with a small JSON text bound to it, so shipping it costs nothing. Messages leave in
-record batches of bounded size as they are made; large payloads are neither copied on their way in nor on their way out.
+record batches of bounded size, or one by one, as they are made.
 """
 
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable, Iterable, Iterator
+import struct
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -16,6 +19,7 @@ from pyspark import TaskContext
 from clash.driver.work import Work
 from clash.errors import ClashError
 from clash.spark.failures import travelling
+from clash.spark.files import Columns, Pieces, read
 from clash.spark.pack import Places, unpack
 from clash.workers.messages import Message
 from clash.workers.task import ingest, work_round
@@ -25,7 +29,11 @@ SCHEMA = pa.schema([("target", pa.int32()), ("kind", pa.string()), ("payload", p
 LARGE = 1 << 20  # bytes of a payload that travels alone, and of small ones that travel together
 WARM = 12  # tasks after which a worker has loaded what it will ever load
 
+T = TypeVar("T")
 Task = Callable[[Work, int], Iterable[Message]]
+_HEAD = struct.Struct("<ii")  # the worker, and how many bytes its kind has
+_NUMBER = struct.Struct("!q")  # as Java reads it
+_ALIGNED = 64  # bytes: arrays in a payload lie in the frame as they would lie alone
 _tasks = 0
 
 
@@ -39,12 +47,62 @@ def round_task(work: str, number: int, batches: Iterable[pa.RecordBatch]) -> Ite
 
 def _guarded(run: Task, text: str) -> Iterator[pa.RecordBatch]:
     context = TaskContext.get()
-    partition = 0 if context is None else context.partitionId()
+    return _told(lambda: rows(run(Work.from_json(text), 0 if context is None else context.partitionId())))
+
+
+def _told(run: Callable[[], Iterable[T]]) -> Iterator[T]:
+    """An error of ours on its way out carries itself along."""
     try:
-        yield from rows(run(Work.from_json(text), partition))
+        yield from run()
     except ClashError as error:
         raise travelling(error) from error
     _settle()
+
+
+# ---- messages as byte strings -------------------------------------------------------------------------------------
+
+
+def read_task(work: str, pieces: Sequence[Pieces], columns: Columns, partition: int, nothing: Iterable[object]) -> Iterator[bytes]:
+    """Ingest that reads files itself. What comes in is empty, but must be read: Spark drops a worker that leaves some of its input."""
+
+    def run() -> Iterator[bytes]:
+        deque(nothing, 0)
+        job = Work.from_json(work)
+        return addressed(ingest(job, partition, read(pieces[partition], columns, job.batch)))
+
+    return _told(run)
+
+
+def framed_round(work: str, number: int, last: bool, partition: int, frames: Iterable[bytes]) -> Iterator[bytes]:
+    """After the last round only reports are left: JSON, a line each."""
+
+    def run() -> Iterator[bytes]:
+        sent = work_round(Work.from_json(work), number, partition, map(unframed, frames))
+        return iter([b"\n".join([bytes(message.payload) for message in sent])]) if last else addressed(sent)
+
+    return _told(run)
+
+
+def addressed(messages: Iterable[Message]) -> Iterator[bytes]:
+    """Worker, message, worker, message …, as the JVM pairs them."""
+    for message in messages:
+        yield _NUMBER.pack(message.worker)
+        yield framed(message)
+
+
+def framed(message: Message) -> bytes:
+    kind = message.kind.encode()
+    head = _HEAD.pack(message.worker, len(kind)) + kind
+    return b"".join((head, bytes(-len(head) % _ALIGNED), memoryview(message.payload)))
+
+
+def unframed(frame: bytes) -> Message:
+    worker, length = _HEAD.unpack_from(frame)
+    end = _HEAD.size + length
+    return Message(worker, frame[_HEAD.size : end].decode(), pa.py_buffer(frame)[end + -end % _ALIGNED :])
+
+
+# ---- messages as record batches -----------------------------------------------------------------------------------
 
 
 def inbox(batches: Iterable[pa.RecordBatch]) -> Iterator[Message]:
