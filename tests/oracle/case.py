@@ -120,6 +120,11 @@ class Case:
     def parsed(self) -> tuple[Query, ...]:
         return parse_queries(self.texts, self.by_name, self.windows)[0]
 
+    @property
+    def kept(self) -> frozenset[str]:
+        """Streams that are read whatever is asked, for queries to come; not where each query has its own stores."""
+        return frozenset(s.name for s in self.streams if s.keep == "all" and self.setting.strategy != "independent")
+
     def parse(self, ask: Ask) -> Query:
         return parse_query(ask.name, ask.text, self.by_name, dict(ask.windows))
 

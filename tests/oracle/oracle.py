@@ -38,10 +38,10 @@ def expect(case: Case, lives: Sequence[Life] | None = None) -> Expected:
     lives = [Life(ask) for ask in case.queries] if lives is None else lives
     queries = {life.key: case.parse(life.ask) for life in lives}
     reads = {key: frozenset(r.stream for r in query.join.relations) for key, query in queries.items()}
-    used = [frozenset().union(*(reads[life.key] for life in lives if life.lives(at))) for at in range(len(case.batches))]
+    used = [case.kept.union(*(reads[life.key] for life in lives if life.lives(at))) for at in range(len(case.batches))]
     found = Expected(late={stream.name: Counter() for stream in case.streams})
     admitted = _admit(case, found, used)
-    every = [frozenset().union(*reads.values())] * len(used)
+    every = [case.kept.union(*reads.values())] * len(used)
     all_of_them = admitted if every == used else _admit(case, Expected(late=defaultdict(Counter)), every)
     fits = {name for name, rows in all_of_them.items() if [row for row in rows if name in used[row[1]]] == admitted[name]}
     for rows in [admitted] if all_of_them is admitted else [admitted, all_of_them]:

@@ -76,7 +76,8 @@ def plan_for(case: Case, asks: Mapping[str, Ask], workers: int, seed: int | None
         windows={name: dict(ask.windows) for name, ask in asks.items() if ask.windows}, workers=workers,
         strategy="independent", cost="probe", mirs=False, time_limit=0.0,
     )  # fmt: skip
-    return random_plan(Random(seed), base, alone)
+    plan = random_plan(Random(seed), base, alone)
+    return replace(plan, asked=replace(plan.asked, strategy=case.setting.strategy))
 
 
 class Run:
@@ -252,13 +253,9 @@ def _complete_at_once(run: Run, life: Life) -> str | None:
     ):
         return "an equal query was there"
     query = case.parse(life.ask)
-    joins = {o.key: case.parse(o.ask).join.relations for o in run.lives}
-    reads = {key: {r.stream for r in relations if len(relations) > 1} for key, relations in joins.items()}  # one relation reads no store
     for relation, window in query.join.windows:
         stream = case.by_name[relation.stream]
         if stream.keep != "all" or (stream.window is not None and (window is None or window > stream.window)):
-            return None
-        if not all(any(o.lives(b) and stream.name in reads[o.key] for o in run.lives) for b in range(life.first)):
             return None
     return "all is kept"
 

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import timedelta
 from itertools import islice
 from random import Random
 
+from clash.inprocess import InProcess
 from clash.model.stream import Stream
 from clash.topology import Topology
 from clash.topology.data import ProbeRule, StoreRule
 
-from .case import Ask, Batch, Case, Setting
-from .runs import differences, plan_of
+from .case import Ask, Batch, Case, Change, Setting, table
+from .runs import Run, differences, plan_of
+from .schemas import START
 
 
 def _filled_twice(topology: Topology) -> bool:
@@ -48,3 +51,45 @@ def test_rows_of_which_nothing_is_read_count() -> None:
     batches = (Batch(0, {"R": ((1,), (2,)), "S": (([], 1), (None, None))}), Batch(1, {"S": (([3], 1),)}))
     for workers in (1, 3):
         assert differences(Case(streams, asks, batches, Setting(workers=workers))) == []
+
+
+def test_a_column_that_was_dropped_is_missing_when_it_comes_back() -> None:
+    """No row came while it was not kept, so the log had no entry that said so: results were called complete that lacked the older rows."""
+    streams = (Stream.of("R", {"a": "int", "s": "string"}), Stream.of("S", {"a": "int"}))
+    wide = Ask("q1", "SELECT R.s\nFROM R JOIN S ON R.a = S.a")
+    narrow = Ask("q2", "SELECT R.a\nFROM R JOIN S ON R.a = S.a")
+    batches = (
+        Batch(0, {"R": ((1, "x"),)}, changes=(Change("add", narrow),)),
+        Batch(1, changes=(Change("remove", name="q1"),)),
+        Batch(2, {"S": ((1,),)}, changes=(Change("replace", replace(wide, name="q2")),)),
+    )
+    for workers in (1, 2):
+        case = Case(streams, (wide,), batches, Setting(workers=workers))
+        assert differences(case) == []
+        run = Run(case)
+        for number, batch in enumerate(batches):
+            run.step(number, batch)
+        assert [life.complete for life in run.lives if life.first == 2] == [None]
+
+
+def test_late_rows_of_other_times_have_other_columns() -> None:
+    kinds = {"a": "int", "b": "int", "ts": "timestamp"}
+    streams = [Stream.of(name, kinds, time="ts", window="1 second", lateness="0 seconds") for name in "RS"]
+    engine = InProcess(streams, {"q": "SELECT R.a FROM R JOIN S ON R.a = S.a"})
+    engine.batch({s.name: table(s, [(1, 2, START)]) for s in streams})
+    late = {s.name: table(s, [(3, 4, START - timedelta(seconds=1))]) for s in streams}
+    engine.batch(late)
+    engine.add_query("p", "SELECT R.b FROM R JOIN S ON R.a = S.a")
+    engine.batch(late)
+    found = engine.late("R")
+    assert sorted(zip(found["a"].to_pylist(), found["b"].to_pylist(), strict=True), key=str) == [(3, 4), (3, None)]
+
+
+def test_a_plan_with_several_layouts_is_no_start_where_one_is_allowed() -> None:
+    """Changing the workers plans anew, and starts from the plan that runs: two of its steps wanted two layouts, of which none was left."""
+    streams = (Stream.of("R", {"a": "int", "b": "int"}), Stream.of("S", {"a": "int", "b": "int"}))
+    ask = Ask("q", "SELECT x0.a AS o\nFROM R x0 JOIN S x1 ON x1.a = x0.a JOIN S x2 ON x2.b = x0.b JOIN S x3 ON x3.a = x1.a")
+    rows = dict.fromkeys("RS", ((1, 1), (1, 2)))
+    for seed in range(1, 60, 4):
+        batches = (Batch(0, rows, plan_seed=seed), Batch(1, rows, changes=(Change("rescale", workers=2),)))
+        assert differences(Case(streams, (ask,), batches, Setting(workers=1))) == []

@@ -10,6 +10,7 @@ from random import Random
 import pytest
 
 import clash
+from clash.model.layout import Layout
 from clash.model.query import Query, SubJoin
 from clash.model.relation import Attribute, Relation
 from clash.planner.orders import StoreKey
@@ -88,6 +89,15 @@ def test_a_past_survives_its_writing() -> None:
     made = _chain(Past(introduced={_id_of_st(): 100}, fresh=frozenset(["q1"]), added={"q1": 80}, oldest={"s_S": 50, "s_T": 70}))
     assert from_json(to_json(made)) == made
     assert made.starts == (("q1", 80),)
+
+
+def test_what_is_fed_to_one_worker_does_not_come_from_all() -> None:
+    """R and S are on every worker, and so is one copy of RS; the other copy is not, and would have got each row once per worker."""
+    parsed, used, orders, stores, workers = by_hand(
+        _CHAIN, ["q1: R S T", "q1: S R T", "q1: T RS", "RS: R S", "RS: S R"], {"R": "*", "S": "*", "T": "b", "RS": "*"}
+    )
+    twice = tuple(replace(s, layouts=(*s.layouts, Layout("hash", "b", Relation("S")))) if s.key.join is not None else s for s in stores)
+    validate(build(parsed, used, orders, twice, workers))
 
 
 # ---- random plans and pasts ----------------------------------------------------------------------------------------
