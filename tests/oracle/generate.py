@@ -55,7 +55,20 @@ def random_history(rng: Random, most_rows: int = 24) -> Case:
     batches = [_interrupted(rng, batch) for batch in batches]
     if rng.random() < 0.4:
         batches += quiet_batches(rng, schema, batches[-1], 4 + setting.epoch)
-    return replace(case, queries=first, batches=tuple(batches))
+    case = replace(case, queries=first, batches=tuple(batches))
+    return _filling(rng, case) if rng.random() < 0.25 else case
+
+
+def _filling(rng: Random, case: Case) -> Case:
+    """Nothing expires and little changes but one plan: its intermediate stores are filled with the past, a few tuples per batch."""
+    streams = tuple(replace(stream, window=None, lateness=None, idle=None) for stream in case.streams)
+    at = max(1, len(case.batches) // 3)
+    batches = [
+        replace(b, plan_seed=rng.randrange(10**6) if n == at else None, changes=b.changes if rng.random() < 0.2 else ())
+        for n, b in enumerate(case.batches)
+    ]
+    options = {**dict(case.setting.options), "rewrite_rows": rng.choice([1, 2, 4])}
+    return replace(case, streams=streams, batches=tuple(batches), setting=replace(case.setting, epoch=1, options=tuple(options.items())))
 
 
 def _interrupted(rng: Random, batch: Batch) -> Batch:
