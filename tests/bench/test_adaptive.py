@@ -28,7 +28,7 @@ from clash.errors import ClashError
 
 TIMING = Timing(lead=1.0, change=5.0, seconds=10.0)
 EVEN = Selectivity(200, partners=10, timing=TIMING)
-FAST = Small(1000, 40, timing=Timing(lead=0.0, change=10.0, seconds=20.0))
+FAST = Small(1000, 40, fan=4, crowd=4, timing=Timing(lead=0.0, change=10.0, seconds=20.0))
 
 
 def stream(script: Selectivity | Small, name: str, first: float, last: float) -> Columns:

@@ -85,14 +85,15 @@ class Selectivity:
 
 @dataclass(frozen=True)
 class Small:
-    """R is much faster than the others. Half of S, T and U are of a kind that meets R, with `fan` partners per step but few in U; the
-    other half meet no R, and before the change each other so often that S ⋈ T ⋈ U is large; after it their T finds no U."""
+    """R is much faster than the others. Half of S, T and U are of a kind that meets R: an R finds `fan` S, each of which finds a T, but
+    few of these a U. The other half meet no R, and before the change each other so often that S ⋈ T ⋈ U is large; after it their T finds
+    no U."""
 
     rate: int
     slow: int
-    fan: int = 4
-    crowd: int = 4  # S and T of the second kind, per T and S
-    cell: int = 3  # values of c among them
+    fan: int = 40
+    crowd: int = 8  # S and T of the second kind, per T and S
+    cell: int = 2  # values of c among them
     rare: int = 100_000  # values of c among the first kind
     seed: int = 1
     timing: Timing = Timing()
@@ -113,10 +114,10 @@ class Small:
     def statistics(self) -> Statistics:
         """What the data is before the change."""
         fast, slow, half = self.rate * WINDOW, self.slow * WINDOW, self.half
-        st = half * self.fan + half * self.crowd
+        st = half + half * self.crowd
         tu = half * half / self.cell + half * half / self.rare
-        stu = half * self.crowd * half / self.cell + half * self.fan * half / self.rare
-        rs, rst = fast * self.fan, fast * self.fan**2
+        stu = half * self.crowd * half / self.cell + half * half / self.rare
+        rs = rst = fast * self.fan
         return Statistics(
             rates={"R": fast, "S": slow, "T": slow, "U": slow},
             selectivities={"R.a = S.a": rs / fast / slow, "S.b = T.b": st / slow**2, "T.c = U.c": tu / slow**2},
@@ -145,9 +146,9 @@ class Small:
         celled = _FAR + any_of(self.cell)
         return {
             "R": {"a": random.integers(0, keys, fast)},
-            "S": {"a": mixed(any_of(keys), _NEVER - at), "b": mixed(any_of(keys), crowded)},
+            "S": {"a": mixed(any_of(keys), _NEVER - at), "b": mixed(any_of(self.half), crowded)},
             "T": {
-                "b": mixed(any_of(keys), _FAR + any_of(max(1, self.half // self.crowd))),
+                "b": mixed(any_of(self.half), _FAR + any_of(max(1, self.half // self.crowd))),
                 "c": mixed(any_of(self.rare), lonely if self.timing.changed(tick) else celled),
             },
             "U": {"c": mixed(any_of(self.rare), _FAR + any_of(self.cell))},

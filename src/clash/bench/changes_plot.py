@@ -31,7 +31,8 @@ def draw_changes(ran: Ran, rate: int, path: Path) -> None:
     right.spines["top"].set_visible(False)
     thousands(right)
     lines = [*flow.get_lines(), *right.get_lines()]
-    flow.legend(lines, [str(line.get_label()) for line in lines], fontsize=7.5, frameon=False, loc="lower right")
+    flow.set_ylim(top=1.25 * max([4.0 * rate, *(line.committed for line in ran.seconds)]))  # room for the legend
+    flow.legend(lines, [str(line.get_label()) for line in lines], fontsize=7.5, frameon=False, loc="upper left", ncols=3)
     dress(wait, "From a tuple's arrival to the commit of its results", "second", "latency, seconds")
     middle, high = ([(getattr(line, name) or 0) / 1000 for line in ran.seconds] for name in ("p50", "p95"))
     wait.plot(xs, middle, color=PURPLE, label="median")
@@ -45,6 +46,7 @@ def draw_changes(ran: Ran, rate: int, path: Path) -> None:
                 color=colour, label=label, clip_on=False,
             )  # fmt: skip
     wait.legend(fontsize=7.5, frameon=False, loc="upper left", ncols=2)
+    wait.set_xlim(0, len(ran.seconds))
     live.tick_params(labelbottom=True)
     flow.tick_params(labelbottom=True)
     save(made, path)
