@@ -254,6 +254,20 @@ def test_a_changed_program_is_adding_and_removing() -> None:
     assert run.results("r").num_rows == 8**3 - 4**3
 
 
+def test_a_program_may_list_no_query_of_its_own() -> None:
+    run = engine({"q": RS})
+    run.batch(tables(0))
+    run.add_query("p", ST)
+    run.batch(tables(1))
+    run.restart(job())
+    run.batch(tables(2))
+    assert run.driver.generation.setup.names == ("p",)
+    assert run.results("p").num_rows == 12 * 8  # of T, nothing was kept before
+    run.restart(job())
+    run.batch(tables(3))
+    assert run.results("p").num_rows == 16 * 12
+
+
 def test_what_was_changed_at_run_time_stays() -> None:
     run = engine({"q": RS, "p": ST})
     run.batch(tables(0))

@@ -21,7 +21,10 @@ JOB = Job((R, S), (Asked("q", "SELECT R.b, S.c FROM R JOIN S ON R.a = S.a"),), w
     [
         (replace(JOB, streams=(R, Stream.of("S", {"a": "int", "c": "double"}))), "column S.a was bigint, now int"),
         (replace(JOB, streams=(R, Stream.of("S", {"a": "bigint", "c": "double", "d": "int"}))), "column S.d is new"),
-        (replace(JOB, streams=(Stream.of("R", {"a": "bigint", "b": "string"}, window="5 seconds"), S)), "window of stream R was None"),
+        (
+            replace(JOB, streams=(Stream.of("R", {"a": "bigint", "b": "string"}, window="5 seconds"), S)),
+            "window of stream R was None, now '5 seconds'",
+        ),
         (replace(JOB, streams=(R,)), "stream S is missing"),
         (replace(JOB, strategy="independent"), "strategy was 'global', now 'independent'"),
     ],
@@ -52,5 +55,12 @@ def test_names_and_folders_are_used_once() -> None:
     sink = SinkRecord("parquet", "/out")
     with pytest.raises(OptionError, match="two queries write to one folder"):
         replace(JOB, queries=(replace(JOB.queries[0], sink=sink), replace(JOB.queries[0], name="p", sink=sink)))
-    with pytest.raises(OptionError, match="no query"):
-        replace(JOB, queries=())
+
+
+def test_a_new_job_has_a_query(tmp_path) -> None:  # type: ignore[no-untyped-def]
+    with pytest.raises(OptionError, match="no query to run"):
+        Driver(str(tmp_path / "new"), replace(JOB, queries=()))
+    Driver(str(tmp_path), JOB)
+    with pytest.raises(CheckpointError, match="no query is left") as error:
+        Driver(str(tmp_path), replace(JOB, queries=()))
+    assert "lists none" in error.value.detail

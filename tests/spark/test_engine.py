@@ -50,6 +50,10 @@ def stream_of(spark: Any) -> Any:
         (lambda e, s: e.stream("T", stream_of(s), time="ts"), "time column"),
         (lambda e, s: e.stream("T", stream_of(s), time="timestamp", idle="1 minute"), "idle needs lateness"),
         (lambda e, s: e.stream("T", stream_of(s), window="long"), "window of stream T"),
+        (lambda e, s: e.stream("T", stream_of(s).groupBy("value").count()), "keep state"),
+        (lambda e, s: e.stream("T", stream_of(s).dropDuplicates(["value"]).where("value > 1")), "keep state"),
+        (lambda e, s: e.stream("T", stream_of(s).limit(2)), "keep state"),
+        (lambda e, s: e.stream("T", stream_of(s).join(stream_of(s).select("value"), "value")), "keep state"),
         (lambda e, s: e.query("q", "SELECT R.value FROM R JOIN X ON R.value = X.value"), "X|unknown"),
         (lambda e, s: e.query("q", "SELECT"), "query|SELECT"),
         (lambda e, s: e.query("q", "R(value), S(value)", sink="out/q"), "not a sink"),
@@ -71,6 +75,13 @@ def test_mistakes(spark: Any, checkpoint: str, ask: Callable[[Any, Any], object]
     with pytest.raises(ClashError, match=what) as caught:
         ask(engine, spark)
     assert caught.value.hint
+
+
+def test_what_keeps_no_state_may_stand_on_a_source(spark: Any, checkpoint: str) -> None:
+    engine = clash.Engine(spark, checkpoint)
+    engine.stream("filtered", stream_of(spark).where("value > 1").selectExpr("value", "explode(array(1, 2)) AS n"))
+    engine.stream("enriched", stream_of(spark).withColumnRenamed("value", "id").join(spark.range(9).groupBy("id").count(), "id"))
+    engine.stream("both", stream_of(spark).union(stream_of(spark)))
 
 
 def test_what_a_user_may_not_expect_is_said(spark: Any, checkpoint: str, caplog: pytest.LogCaptureFixture) -> None:

@@ -96,6 +96,8 @@ class Driver:
 
     def _create(self, plan: Plan | None) -> None:
         """A new checkpoint: the first generation first, because a job without a plan could not go on."""
+        if not self.job.queries:  # a later start may list none: those that were added at run time go on
+            raise OptionError("there is no query to run", "", 'call engine.query("q1", "SELECT …") before engine.start()')
         setup = Setup.of(self.job)
         plan = plan or setup.optimize(self.job.statistics)  # the heuristic: a start never waits for the solver
         self.history.write(next_generation(None, 0, 0, setup, self.job.to_json(), plan, "start"))
@@ -395,8 +397,8 @@ class Driver:
     def _ask(self, epoch: Epoch, ended: Generation) -> None:
         """Beside the stream: is there a better plan, by what the epochs so far have shown? The last of them was under `ended`."""
         generation = self.generation
-        self.watch.end_epoch(ended.plan.queries, ended.setup)
-        if self.job.adaptive and self.replanner is None and epoch.number > 0:
+        stirred = self.watch.end_epoch(ended.plan.queries, ended.setup)
+        if self.job.adaptive and self.replanner is None and epoch.number > 0 and (stirred or self.planner.rested(generation.number)):
             look = partial(self.watch.statistics, generation.plan.queries, generation.setup)
             self.planner.ask(generation.number, epoch.number, generation.setup, generation.plan, look)
         else:

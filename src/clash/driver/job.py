@@ -73,8 +73,6 @@ class Job:
     adaptive: bool = True
 
     def __post_init__(self) -> None:
-        if not self.queries:
-            raise OptionError("there is no query to run", "", 'call engine.query("q1", "SELECT …") before engine.start()')
         refuse_twice(self.streams, self.queries)
 
     def to_json(self) -> dict[str, Any]:
@@ -94,14 +92,14 @@ class Job:
 def refuse_twice(streams: Iterable[Stream], queries: Iterable[Asked]) -> None:
     """Names are unique, and so are folders."""
     queries = tuple(queries)
-    for what, values in (
-        ("queries of one name", [q.name for q in queries]),
-        ("streams of one name", [s.name for s in streams]),
-        ("queries write to one folder", [q.sink.path for q in queries if q.sink.path is not None]),
+    for what, values, hint in (
+        ("queries of one name", [q.name for q in queries], "give one of them another name"),
+        ("streams of one name", [s.name for s in streams], "give one of them another name"),
+        ("queries write to one folder", [q.sink.path for q in queries if q.sink.path is not None], "give each a folder of its own"),
     ):
         twice = [value for at, value in enumerate(values) if value in values[:at]]
         if twice:
-            raise OptionError(f"two {what}", repr(twice[0]), "give one of them another name")
+            raise OptionError(f"two {what}", repr(twice[0]), hint)
 
 
 def reading_order(streams: Iterable[Stream], statistics: Statistics | None) -> list[str]:

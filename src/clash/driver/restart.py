@@ -14,6 +14,7 @@ from clash.driver.generation import Generation
 from clash.driver.job import FORMAT, Asked, Job, refuse_twice
 from clash.driver.setup import Live, Setup
 from clash.errors import CheckpointError
+from clash.model.durations import show_duration
 from clash.model.stream import Stream
 from clash.topology.joins import stream_to_json
 
@@ -52,8 +53,12 @@ def restarted(generation: Generation, job: Job, uri: str) -> Setup:
     options = {name: value for name, value in job.to_json()["options"].items() if value != last["options"].get(name)}
     after = replace(running, queries=tuple(queries), streams=job.streams, **options)
     if not queries:
-        hint = "give one of them another name or text"
-        raise CheckpointError("no query is left", f"{uri}: {', '.join(now)} were removed at run time", hint)
+        if now:
+            hint = "give one of them another name or text"
+            raise CheckpointError("no query is left", f"{uri}: {', '.join(now)} were removed at run time", hint)
+        raise CheckpointError(
+            "no query is left", f"{uri}: the program lists none", 'call engine.query("q1", "SELECT …") before engine.start()'
+        )
     refuse_twice(after.streams, [query.asked for query in after.queries])
     kept = {query.name for query in queries if query.batch is not None}
     read = {relation.stream for query in generation.plan.queries if query.name in kept for relation in query.join.relations}
@@ -94,4 +99,9 @@ def _columns(old: Stream, new: Stream) -> Iterable[str]:
     was, is_ = stream_to_json(old), stream_to_json(new)
     for what in was:
         if what != "columns" and was[what] != is_[what]:
-            yield f"{what} of stream {name} was {was[what]!r}, now {is_[what]!r}"
+            yield f"{what} of stream {name} was {_shown(what, was[what])}, now {_shown(what, is_[what])}"
+
+
+def _shown(what: str, value: Any) -> str:
+    """As a user writes it, not as it is recorded."""
+    return repr(show_duration(value)) if what in ("window", "lateness", "idle") and value is not None else repr(value)

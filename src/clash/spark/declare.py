@@ -15,6 +15,7 @@ from clash.sinks import Console, ForeachBatch, Memory, Parquet, Sink
 
 _LOG = logging.getLogger("clash")
 _WATERMARK = "spark.watermarkDelayMs"
+_STATEFUL = ("Aggregate", "Distinct", "Deduplicate", "FlatMapGroups", "TransformWithState", "GlobalLimit", "Offset", "Sort", "Window")
 
 
 def declare_stream(name: str, df: Any, time: str | None, window: str | None, lateness: str | None, idle: str | None, keep: Keep) -> Stream:
@@ -24,6 +25,13 @@ def declare_stream(name: str, df: Any, time: str | None, window: str | None, lat
     if not df.isStreaming:
         hint = "read it with spark.readStream; for data that does not change, a stream of its files"
         raise OptionError("the DataFrame is not a stream", f"stream {name}", hint)
+    stateful = _stateful(df._jdf.queryExecution().analyzed())
+    if stateful is not None:
+        raise OptionError(
+            "a stream with operators that keep state",
+            f"stream {name} has {stateful}",
+            "do it behind the joins, on run.result_stream, or in a Spark query of its own that writes files",
+        )
     columns = [(field.name, field.dataType.simpleString()) for field in df.schema.fields]
     spelled = [column.lower() for column, _ in columns]
     twice = next((column for at, column in enumerate(spelled) if column in spelled[:at]), None)
@@ -33,6 +41,20 @@ def declare_stream(name: str, df: Any, time: str | None, window: str | None, lat
     if idle is not None and lateness is None:
         raise OptionError("idle needs lateness", f"stream {name}", 'write lateness="0 seconds" if rows come in order')
     return stream
+
+
+def _stateful(plan: Any) -> str | None:
+    """The topmost operator that Spark keeps state for, or cannot run on a stream: its state goes by the place in the plan, which changes
+    with the streams that are read. What is done to tables that a stream is joined with is none of it."""
+    if not plan.isStreaming():
+        return None
+    name, children = str(plan.nodeName()), plan.children()
+    inputs = [children.apply(at) for at in range(children.size())]
+    if name.startswith(_STATEFUL):
+        return name
+    if name == "Join" and all(child.isStreaming() for child in inputs):
+        return "Join of two streams"
+    return next((found for found in map(_stateful, inputs) if found is not None), None)
 
 
 def say(stream: Stream, df: Any) -> None:
