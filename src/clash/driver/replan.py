@@ -2,7 +2,8 @@
 
 Invariant: a batch never waits for it. At the border into epoch i + 1 it is handed the statistics of epoch i; what it finds is offered at
 a border into i + 2 or later, and only for the generation that it was asked about. It changes nothing unless the gain that it predicts beats
-a threshold, and not too often: a change that did not make batches cheaper doubles the pause before the next. A failure costs a warning.
+a threshold, and not too often: a change that did not make batches cheaper doubles the pause before the next. As long as the data looks as
+before, looking takes a small share of the time, and the solver too. A failure costs a warning.
 """
 
 from __future__ import annotations
@@ -28,12 +29,14 @@ _SHOWN = 3
 class Policy:
     """`gain`: predicted, as a share of the cost. `moved`: the share by which a number must change to be looked at again. `pause`: epochs
     between two changes of plan, at least; `longest`: after changes that did not help. The solver has `seconds`, and rests `rest` times as
-    long as it took, unless the heuristic has found a plan that is worth it."""
+    long as it took, unless the heuristic has found a plan that is worth it. As long as nothing stirs, looks are `idle` times as far apart
+    as they take."""
 
     gain: float = 0.1
     moved: float = 0.2
-    seconds: float = 5.0
-    rest: float = 9.0
+    seconds: float = 3.0
+    rest: float = 30.0
+    idle: float = 30.0
     pause: int = 2
     longest: int = 64
 
@@ -58,12 +61,15 @@ class Replanner:
         self._offer: Offer | None = None
         self._basis: tuple[int, Statistics] | None = None  # the generation and the statistics that were looked at last
         self._warned = False
+        self._seen: int | None = None  # the generation that was looked at last
+        self._idle = 0.0  # until then it looks only at what has moved
         self._rested = 0.0  # when the solver may work again, by this process's clock
         self._pause = self.policy.pause
         self._changed: int | None = None  # the epoch of the last change
 
     def ask(self, generation: int, epoch: int, setup: Setup, plan: Plan, look: Look) -> None:
         """At the border into `epoch`. While an earlier question is open this one is left out."""
+        self._seen = generation
         self.beside(partial(self._work, generation, epoch, setup, plan, look))
 
     def beside(self, work: Callable[[], None]) -> None:
@@ -72,6 +78,10 @@ class Replanner:
             if self._thread is None or not self._thread.is_alive():
                 self._thread = Thread(target=work, name="clash-replan", daemon=True)
                 self._thread.start()
+
+    def rested(self, generation: int) -> bool:
+        """Is it time for a look that nothing in the data calls for? A new generation is always worth one."""
+        return generation != self._seen or time.monotonic() >= self._idle
 
     def take(self, generation: int, epoch: int) -> Offer | None:
         """What was found in an earlier epoch for this generation, if the last change is long enough ago."""
@@ -100,6 +110,7 @@ class Replanner:
             thread.join(timeout)
 
     def _work(self, generation: int, epoch: int, setup: Setup, plan: Plan, look: Look) -> None:
+        began = time.monotonic()
         try:
             statistics = look()
             self.latest = statistics or self.latest
@@ -109,6 +120,8 @@ class Replanner:
                 _LOG.warning("no better plan was looked for: %s", error, exc_info=True)
             self._warned = True
             return
+        finally:
+            self._idle = time.monotonic() + self.policy.idle * (time.monotonic() - began)
         if offer is not None:
             with self._lock:
                 self._offer = offer

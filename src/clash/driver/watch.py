@@ -8,12 +8,14 @@ if that file is lost, or older than the state, plans may be worse for a while.
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from threading import Lock
 from typing import Any
 
 from clash.driver.setup import Setup
+from clash.driver.stir import Signs, signs, stirred
 from clash.errors import StateError
 from clash.model.query import Query
 from clash.model.statistics import Statistics
@@ -36,9 +38,11 @@ class _Epoch:
         self.raw: list[Mapping[str, Any]] = []
         self.merged: list[Gathered] = []
         self.matches: dict[Probed, tuple[int, int]] = {}
+        self.rows: Counter[str] = Counter()
 
     def add(self, report: Mapping[str, Any], probed: Mapping[str, Probed]) -> None:
         if "seen" in report:
+            self.rows.update(report["rows"])
             self.raw.append(report["seen"])
             if len(self.raw) >= _RAW:
                 self.merged, self.raw = [self.gathered()], []
@@ -62,6 +66,8 @@ class Watch:
         self._history = self._read()
         self._topology: Topology | None = None
         self._probed: dict[str, Probed] = {}
+        self._signs: Signs = {}  # of the last epoch
+        self._looked: Signs = {}  # of the one that was looked at last
 
     def _read(self) -> History:
         try:
@@ -77,11 +83,13 @@ class Watch:
             for report in reports:
                 self._open.add(report, self._probed)
 
-    def end_epoch(self, queries: tuple[Query, ...], setup: Setup) -> None:
-        """What comes from now on belongs to the next one."""
+    def end_epoch(self, queries: tuple[Query, ...], setup: Setup) -> bool:
+        """What comes from now on belongs to the next one. Does the one that ends look different from the one that was looked at last?"""
         with self._lock:
             self._ended.append((self._open, queries, setup))
+            self._signs = signs(self._open.rows, self._open.matches)
             self._open = _Epoch()
+            return stirred(self._looked, self._signs)
 
     def fold(self) -> None:
         """Takes in the epochs that have ended; it takes a while."""
@@ -95,6 +103,7 @@ class Watch:
 
     def statistics(self, queries: tuple[Query, ...], setup: Setup) -> Statistics | None:
         """What the epochs that have ended tell of these queries; None before the first."""
+        self._looked = self._signs
         self.fold()
         with self._folding:
             return estimate(self._history, queries, setup.by_name) if self._history.epochs else None
