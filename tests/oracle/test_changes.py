@@ -157,7 +157,7 @@ _BROKEN: dict[str, Callable[[], AbstractContextManager[Any]]] = {
 }
 
 
-_FILTERED = Case(  # rows that a filter kept out are missing from a query without it: 400 random histories did not show it
+_FILTERED = Case(  # rows that a filter kept out are missing from a query without it: 150 random histories did not show it
     (Stream.of("R", {"a": "int", "p": "int"}), Stream.of("S", {"a": "int"})),
     (Ask("q0", "SELECT R.p\nFROM R JOIN S ON R.a = S.a WHERE (R.p > 0)"),),
     (
