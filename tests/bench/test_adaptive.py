@@ -138,7 +138,7 @@ def test_what_batches_did_is_spread_over_their_time() -> None:
 
 
 def test_costs_are_compared_by_round() -> None:
-    static = Cost(1, "static", 100, 1, 1.0, 2.0, 100.0, None, None, 0.0)
+    static = Cost(1, "static", 100, 1, 1.0, 2.0, 0.5, 0.5, 1.0, 100.0, None, None, 0.0)
     fast = replace(static, arm="adaptive", tuples_per_second=97.0, cpu_seconds=2.1)
     lines = compared({"static": static, "adaptive": fast})
     assert [line.arm for line in lines] == ["adaptive", "static"]

@@ -67,7 +67,8 @@ class Planned:
 
 @dataclass(frozen=True)
 class Cost:
-    """One run over stable data; `ratio`: of the throughput with adapting to that of the static run of the same round."""
+    """One run over stable data; CPU as in TPC-H's lines: this Python, in which planning runs, the JVM, the Python workers. `ratio`: of the
+    throughput with adapting to that of the static run of the same round."""
 
     round: int
     arm: str
@@ -75,6 +76,9 @@ class Cost:
     generations: int
     seconds: float
     cpu_seconds: float
+    cpu_driver: float
+    cpu_jvm: float
+    cpu_workers: float
     tuples_per_second: float
     ratio: float | None
     cpu_ratio: float | None
@@ -154,8 +158,11 @@ def _cost(spark: Any, rate: int, repeat: int, out: Path) -> None:
 
 def _measure(spark: Any, script: Selectivity, data: Path, number: int, arm: str) -> Cost:
     busy = load()
-    seconds, cpu, tuples, generations = run_through(spark, script, data, adaptive=arm == "adaptive")
-    return Cost(number, arm, tuples, generations, seconds, cpu, tuples / seconds, None, None, busy)
+    ran = run_through(spark, script, data, adaptive=arm == "adaptive")
+    return Cost(
+        number, arm, ran.tuples, ran.generations, ran.seconds, sum(ran.cpu.values()), ran.cpu["driver"], ran.cpu["jvm"], ran.cpu["workers"],
+        ran.tuples / ran.seconds, None, None, busy,
+    )  # fmt: skip
 
 
 def compared(measured: Mapping[str, Cost]) -> list[Cost]:

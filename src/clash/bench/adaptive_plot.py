@@ -53,7 +53,13 @@ def _ours(axes: Axes, lines: Sequence[Second], changes: Mapping[str, Sequence[fl
     axes.minorticks_off()
     _mark(axes, script)
     for at, second in enumerate(second for second in changes["adaptive"] if second is not None and second >= 0):
-        axes.axvline(second, color=COLOURS["adaptive"], linewidth=1.0, linestyle=":", label=None if at else "adaptive: another plan")
+        axes.axvline(
+            second,
+            color=COLOURS["adaptive"],
+            linewidth=1.0,
+            linestyle=":",
+            label=None if at else "adaptive: first commit under another plan",
+        )
     axes.legend(fontsize=7.5, frameon=False, loc="upper left")
     axes.tick_params(labelbottom=True)
 
@@ -71,14 +77,15 @@ def _relative(axes: Axes, name: str, lines: Sequence[Second], script: Selectivit
             list(theirs), values, color=COLOURS[arm], ls="--", linewidth=1.0, marker="s", markersize=4.5, markerfacecolor="none",
             label=f"{arm}, paper ({before:.0f} ms before)",
         )  # fmt: skip
-        highest = max(highest, *values)
         own = {line.second: line.p50 for line in lines if line.arm == arm and line.p50 is not None}
         mean = sum(value for second, value in own.items() if second < change) / max(1, sum(second < change for second in own))
+        ours = [value / mean for value in own.values()]
+        highest = max(highest, *values, *(ours if arm == "adaptive" else ()))  # what fails may leave the picture
         axes.plot(
-            [second + 0.5 for second in own], [value / mean for value in own.values()], color=COLOURS[arm], linewidth=1.8,
+            [second + 0.5 for second in own], ours, color=COLOURS[arm], linewidth=1.8,
             label=f"{arm}, ours ({mean:.0f} ms before)",
         )  # fmt: skip
-    axes.set_ylim(0, max(3.0, 1.5 * highest) if name == "selectivity" else 1.8)
+    axes.set_ylim(0, max(1.8, 1.15 * highest))
     _mark(axes, script)
     axes.legend(fontsize=7.5, frameon=False, loc="upper left")
 

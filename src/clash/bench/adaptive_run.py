@@ -99,8 +99,18 @@ def drain(run: Any, script: Script, seconds: float) -> None:
         run.await_termination()  # raises what it failed with
 
 
-def run_through(spark: Any, script: Selectivity, data: Path, adaptive: bool) -> tuple[float, float, int, int]:
-    """Over files that are there, one per stream and batch: seconds of the batches, CPU seconds of all processes, tuples, generations."""
+@dataclass(frozen=True)
+class Through:
+    """Seconds of the batches, and CPU seconds by kind of process."""
+
+    seconds: float
+    cpu: Mapping[str, float]
+    tuples: int
+    generations: int
+
+
+def run_through(spark: Any, script: Selectivity, data: Path, adaptive: bool) -> Through:
+    """Over files that are there, one per stream and batch."""
     from clash import sinks
 
     with TemporaryDirectory(prefix="clash-adaptive-", ignore_cleanup_errors=True) as name:
@@ -114,7 +124,7 @@ def run_through(spark: Any, script: Selectivity, data: Path, adaptive: bool) -> 
         progress = run.recent_progress
         seconds = sum(entry["durationMs"].get("triggerExecution", 0) for entry in progress) / 1000
         tuples = sum(sum(entry["input"].values()) for entry in progress)
-        return seconds, sum(monitor.cpu.values()), tuples, len(run.generations)
+        return Through(seconds, monitor.cpu, tuples, len(run.generations))
 
 
 def write_data(script: Selectivity, folder: Path) -> None:
