@@ -48,7 +48,9 @@ def _ours(axes: Axes, lines: Sequence[Second], changes: Mapping[str, Sequence[fl
                 color=COLOURS[arm], label=f"{arm}: not committed when the run was ended: at least this",
             )  # fmt: skip
     axes.set_yscale("log")
-    ticks = [value for value in (0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50) if axes.get_ylim()[0] <= value <= axes.get_ylim()[1]]
+    low_end, high_end = axes.get_ylim()
+    marks = (0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50) if high_end > 4 * low_end else (0.3, 0.4, 0.5, 0.6, 0.8, 1, 1.2, 1.5, 2, 3, 4)
+    ticks = [value for value in marks if low_end <= value <= high_end]
     axes.set_yticks(ticks, [f"{value:g}" for value in ticks])
     axes.minorticks_off()
     _mark(axes, script)
