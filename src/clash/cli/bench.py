@@ -101,7 +101,7 @@ def statistics(
 @app.command("adaptive")
 def adaptive(
     experiments: Annotated[str, typer.Option(metavar="NAME,…", help="selectivity, store, cost.")] = "selectivity,store,cost",
-    rate: Annotated[int, typer.Option(min=100, help="Tuples per second of each stream, where all are equal.")] = 3000,
+    rate: Annotated[int, typer.Option(min=100, help="Tuples per second of each stream, where all are equal.")] = 5000,
     fast: Annotated[int, typer.Option(min=100, help="Tuples per second of R, where it is the fast one.")] = 30_000,
     slow: Annotated[int, typer.Option(min=10, help="Tuples per second of the others then.")] = 200,
     stable: Annotated[int, typer.Option(min=100, help="Tuples per second of each stream in the data without a change.")] = 50_000,
