@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from threading import Lock, Thread
@@ -29,7 +29,7 @@ _SHOWN = 3
 class Policy:
     """`gain`: predicted, as a share of the cost. `moved`: the share by which a number must change to be looked at again. `pause`: epochs
     between two changes of plan, at least; `longest`: after changes that did not help. The solver has `seconds`, and rests `rest` times as
-    long as it took, unless the heuristic has found a plan that is worth it. As long as nothing stirs, looks are `idle` times as far apart
+    long as it took. As long as nothing stirs, looks are `idle` times as far apart
     as they take."""
 
     gain: float = 0.1
@@ -114,40 +114,40 @@ class Replanner:
         try:
             statistics = look()
             self.latest = statistics or self.latest
-            offer = self._look(generation, epoch, setup, plan, plan.asked.statistics if statistics is None else statistics)
+            for offer in self._look(generation, epoch, setup, plan, plan.asked.statistics if statistics is None else statistics):
+                with self._lock:
+                    self._offer = offer
         except Exception as error:
             if not self._warned:
                 _LOG.warning("no better plan was looked for: %s", error, exc_info=True)
             self._warned = True
-            return
         finally:
             self._idle = time.monotonic() + self.policy.idle * (time.monotonic() - began)
-        if offer is not None:
-            with self._lock:
-                self._offer = offer
 
-    def _look(self, generation: int, epoch: int, setup: Setup, plan: Plan, statistics: Statistics) -> Offer | None:
+    def _look(self, generation: int, epoch: int, setup: Setup, plan: Plan, statistics: Statistics) -> Iterator[Offer]:
+        """First what the heuristic finds, at once; then what the solver makes of it, if it has rested."""
         known = self._basis if self._basis is not None and self._basis[0] == generation else None
         basis = known[1] if known is not None else plan.asked.statistics
         changes = moved(basis, statistics, self.policy.moved)
         solved = known is not None or plan.optimal or plan.asked.time_limit > 0
         if not changes and solved:
-            return None
+            return
         better = setup.optimize(statistics, start=plan)  # by the heuristic: cheap enough for every epoch
         old = price(plan, better.asked.statistics)
         if old is None:
-            return None
-        enough = old * (1 - self.policy.gain)
-        if better.cost < enough or time.monotonic() >= self._rested:
-            began = time.monotonic()
-            better = min(better, setup.optimize(statistics, self.policy.seconds, start=better), key=lambda found: found.cost)
-            self._rested = time.monotonic() + self.policy.rest * (time.monotonic() - began)
-            self._basis = (generation, statistics)
-        if better.cost >= enough:
-            return None
+            return
         moves = moved(plan.asked.statistics, statistics, self.policy.moved)
         reason = "statistics moved: " + _listed(moves) if moves else "the solver's plan after the first one"
-        return Offer(generation, epoch, better, reason, (old, better.cost))
+        enough = old * (1 - self.policy.gain)
+        if better.cost < enough:
+            yield Offer(generation, epoch, better, reason, (old, better.cost))
+        if time.monotonic() >= self._rested:
+            began = time.monotonic()
+            best = setup.optimize(statistics, self.policy.seconds, start=better)
+            self._rested = time.monotonic() + self.policy.rest * (time.monotonic() - began)
+            self._basis = (generation, statistics)
+            if best.cost < min(better.cost, enough):
+                yield Offer(generation, epoch, best, reason, (old, best.cost))
 
 
 def moved(old: Statistics, new: Statistics, share: float) -> list[str]:
