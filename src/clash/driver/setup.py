@@ -22,6 +22,8 @@ from clash.sql import parse_query
 from clash.sql.names import did_you_mean, listed
 from clash.topology.joins import stream_from_json, stream_to_json
 
+_GAP = 0.05  # a plan that is provably this close to the best is not worth more of the solver's time
+
 
 @dataclass(frozen=True, slots=True)
 class Live:
@@ -141,6 +143,7 @@ class Setup:
             layouts=self.layouts,
             mirs=self.mirs,
             time_limit=time_limit,
+            gap=_GAP,
             start=start,
         )
 
