@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 from pathlib import Path
+from threading import Event, Thread
 from typing import Any
 
 import pyarrow as pa
@@ -12,6 +13,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import clash
+from clash.spark.supervise import Supervisor
+from clash.spark.transport import Transport
 
 from .files import JOIN, counted, declare, expected, write
 
@@ -87,3 +90,43 @@ def test_a_value_without_an_answer(spark: Any, checkpoint: str, tmp_path: Path) 
     assert not run.is_active
     assert run.results("q").count() == 0
     run.stop()
+
+
+def test_a_stop_in_a_batch_is_told_to_spark_in_few_words(
+    spark: Any, checkpoint: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In the text of what failed Spark looks for an interrupt, and its thread dies of a long one: pages on standard error."""
+    inside, go = Event(), Event()
+    told: list[Exception] = []
+    batch = Supervisor._batch
+
+    def fail(_transport: Any, _df: Any, _batch: int) -> None:
+        inside.set()
+        go.wait(60)
+        raise RuntimeError("py4j.protocol.Py4JJavaError: An error occurred while calling o1.collect\n" + "\tat a.b.c(D.scala:1)\n" * 20_000)
+
+    def watched(*given: Any) -> None:
+        try:
+            batch(*given)
+        except Exception as error:
+            told.append(error)
+            raise
+
+    monkeypatch.setattr(Transport, "__call__", fail)
+    monkeypatch.setattr(Supervisor, "_batch", watched)
+    write(tmp_path, range(1))
+    engine = clash.Engine(spark, checkpoint, workers=1)
+    declare(engine, spark, tmp_path)
+    engine.query("q", JOIN)
+    run = engine.start()
+    assert inside.wait(120)
+    stop = Thread(target=run.stop, daemon=True)
+    stop.start()
+    while run._life.query.isActive:
+        go.wait(0.01)
+    go.set()
+    stop.join(60)
+    assert not stop.is_alive()
+    assert run.exception is None
+    assert ["InterruptedException" in str(error) and len(str(error)) < 200 for error in told] == [True]
+    assert run._life.query.exception() is None

@@ -28,6 +28,16 @@ Batch = Callable[[Any, int], None]
 Launch = Callable[[Batch], tuple[Any, Places]]
 
 
+class InterruptError(Exception):
+    """What Spark is told of a batch that a stop has broken off. It looks for an interrupt in the text of what failed, by a pattern that
+    recurses for every character: the Java stack of a cancelled job overflows that of Spark's thread, which shows it on a thousand lines."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "py4j.protocol.Py4JJavaError: An error occurred while calling a batch: java.lang.InterruptedException: the run is stopped"
+        )
+
+
 class Supervisor:
     """`launch` starts the Spark query over a function of (df, batch) and says what it delivers; `batch` is that function, of a batch that
     may begin. A BorderError that it raises means: start the query again, it does not deliver what this batch needs. `end` is called once,
@@ -178,10 +188,11 @@ class Supervisor:
             self._border = True
             raise
         except Exception as error:
-            if not self._stopping:
-                self._lost = is_lost(error)
-                self._failure = explained(error, batch, self._guilty)
-                _LOG.debug("batch %d failed", batch, exc_info=error)  # with Java's stack, which is nobody's answer
+            if self._stopping:
+                raise InterruptError from None
+            self._lost = is_lost(error)
+            self._failure = explained(error, batch, self._guilty)
+            _LOG.debug("batch %d failed", batch, exc_info=error)  # with Java's stack, which is nobody's answer
             raise
 
     def _guilty(self) -> tuple[str, BaseException] | None:
