@@ -128,3 +128,18 @@ def test_self_joins_and_steps_over_several_rounds(spark: Any, checkpoint: str) -
     groups = Counter(value % 7 for value in values)
     assert run.results("pairs").count() == sum(n * (n - 1) // 2 for n in groups.values())
     assert run.results("three").count() == sum(groups[value % 7] for value in values)
+
+
+def test_two_runs_over_one_checkpoint(spark: Any, checkpoint: str, tmp_path: Path) -> None:
+    write(tmp_path, range(1))
+    made = [clash.Engine(spark, checkpoint, workers=2, adaptive=False) for _ in range(2)]
+    for engine in made:
+        declare(engine, spark, tmp_path)
+        engine.query("q", JOIN)
+    run = made[0].start()
+    with pytest.raises(clash.ClashError, match="another run has this checkpoint"):
+        made[1].start()
+    run.process_all_available()
+    run.stop()
+    second = made[1].start(available_now=True)
+    assert second.await_termination(300)

@@ -27,6 +27,7 @@ from clash.spark.run import Run
 from clash.spark.ship import ship
 from clash.sql import parse_query
 from clash.sql.names import listed
+from clash.state.alone import Alone
 from clash.state.storage import open_storage
 
 _LOG = logging.getLogger("clash")
@@ -120,16 +121,19 @@ class Engine:
             tuple(self._streams.values()), tuple(self._asked.values()), self._workers, self._strategy, self._cost, self._layouts,
             self._mirs, self._statistics, self._epoch, self._adaptive,
         )  # fmt: skip
-        driver = Driver(f"{self._checkpoint}/clash", job, str(self._spark.conf.get("spark.sql.session.timeZone")))
-        self._refuse_half(driver)
-        ship(self._spark.sparkContext)
+        uri = f"{self._checkpoint}/clash"
+        alone = Alone(open_storage(uri))
         try:
+            driver = Driver(uri, job, str(self._spark.conf.get("spark.sql.session.timeZone")))
+            self._refuse_half(driver)
+            ship(self._spark.sparkContext)
             launcher = Launcher(self._checkpoint, self._frames, available_now, every)
-            self._run = Run(self._spark, driver, launcher, self._sinks, self._declare)
-        except ClashError:
+            self._run = Run(self._spark, driver, launcher, self._sinks, self._declare, alone.release)
+        except BaseException as error:
+            alone.release()
+            if isinstance(error, Exception) and not isinstance(error, ClashError):
+                raise explained(error) from error
             raise
-        except Exception as error:
-            raise explained(error) from error
         return self._run
 
     def _refuse_running(self, what: str) -> None:

@@ -38,17 +38,28 @@ from clash.workers.results import LATE, published
 
 class Run:
     """Made by `engine.start`. `given`: the sinks that the program names, which those of later calls join; `declare` takes note of later
-    streams, so that the engine can be started again."""
+    streams, so that the engine can be started again; `release` lets others have the checkpoint."""
 
     def __init__(
-        self, spark: Any, driver: Driver, launcher: Launcher, given: dict[str, Sink | None], declare: Callable[[Stream, Any], None]
+        self,
+        spark: Any,
+        driver: Driver,
+        launcher: Launcher,
+        given: dict[str, Sink | None],
+        declare: Callable[[Stream, Any], None],
+        release: Callable[[], None],
     ) -> None:
         self._spark, self._driver, self._launcher, self._given, self._declare = spark, driver, launcher, given, declare
+        self._release = release
         self._sinks = starting_sinks(driver, given)
         self._handover = Handover(spark, driver, self._sinks)
         self._transport = Transport(driver, self._committed)
         self._progress = Progress(driver.last)
-        self._life = Supervisor(spark, self._launch, self._transport, driver.changes.close, self._transport.guilty)
+        self._life = Supervisor(spark, self._launch, self._transport, self._ended, self._transport.guilty)
+
+    def _ended(self, error: ClashError | None) -> None:
+        self._driver.changes.close(error)
+        self._release()
 
     # ---- life --------------------------------------------------------------------------------------------------
 
