@@ -12,11 +12,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from clash.model.expressions import Call, Col, Expr, columns, to_json
+from clash.model.expressions import Expr, columns, to_json
 from clash.model.query import Query
 from clash.model.relation import Relation
 from clash.model.stream import Stream
 from clash.topology import Topology
+from clash.topology.stores import as_stored
 
 MOST = 64  # entries of a stream's log; beyond that the oldest are told as if nothing had been kept
 UNREAD = 1 << 62  # the event time of tuples that nobody looked at
@@ -131,18 +132,9 @@ def _needs(query: Query, relation: Relation) -> frozenset[str]:
 
 
 def _rule(query: Query, relation: Relation) -> Rule:
-    filters = frozenset(_text(_as_stored(f)) for f in query.join.sub([relation]).filters)
+    filters = frozenset(_text(as_stored(f)) for f in query.join.sub([relation]).filters)
     return filters, frozenset(a.column for equal in query.join.classes for a in equal if a.relation == relation)
 
 
 def _text(expression: Expr) -> str:
     return json.dumps(to_json(expression))
-
-
-def _as_stored(expression: Expr) -> Expr:
-    """Over a stored row, which has no role yet."""
-    if isinstance(expression, Col):
-        return Col(Relation(expression.relation.stream), expression.column, expression.type)
-    if isinstance(expression, Call):
-        return Call(expression.op, tuple(_as_stored(arg) for arg in expression.args), expression.type)
-    return expression

@@ -29,7 +29,7 @@ from clash.statistics.wanted import Key, OfStream, Wanted
 ROWS, KEYS = 256, 96  # of a task's sample
 MORE = 1.3  # than a task's sample kept of its tuples is where the next one begins: it may have fewer of them
 PIECE = 2048  # rows that are sampled before the first look at how many they are
-FULL = 1 << 18  # tuples of a stream that a task looks at before it begins to skip some
+FULL = 1 << 15  # tuples of a stream that a task looks at before it begins to skip some
 LOOKED = 2048  # rows of a block on which predicates are evaluated, about
 TAU = "#tau"
 _NONE = np.empty(0, np.int32)

@@ -55,19 +55,19 @@ def _keeps(key: StoreKey, queries: list[Query], streams: Streams) -> tuple[RowFi
     for query in queries:
         for relation in sorted(r for r in query.join.relations if r.stream == key.stream):
             part = query.join.sub([relation])
-            filters = tuple(sorted({_as_stored(f) for f in part.filters}, key=lambda f: str(expressions_to_json([f]))))
+            filters = tuple(sorted({as_stored(f) for f in part.filters}, key=lambda f: str(expressions_to_json([f]))))
             keys = tuple(sorted({a.column for equal in query.join.classes for a in equal if a.relation == relation}))
             found[RowFilter(filters, keys)] = None
     # what asks for more than another one lets no further row in
     return tuple(f for f in found if not any(o != f and set(o.filters) <= set(f.filters) and set(o.keys) <= set(f.keys) for o in found))
 
 
-def _as_stored(expression: Expr) -> Expr:
+def as_stored(expression: Expr) -> Expr:
     """The expression over a stored row, which has no role yet: relation 0 of its stream."""
     if isinstance(expression, Col):
         return Col(Relation(expression.relation.stream), expression.column, expression.type)
     if isinstance(expression, Call):
-        return Call(expression.op, tuple(_as_stored(arg) for arg in expression.args), expression.type)
+        return Call(expression.op, tuple(as_stored(arg) for arg in expression.args), expression.type)
     return expression
 
 
