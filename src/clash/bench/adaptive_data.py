@@ -41,15 +41,10 @@ class Timing:
         return tick >= round((self.lead + self.change) / TICK)
 
 
-@dataclass(frozen=True)
-class Selectivity:
-    """All streams at one rate. Before the change each tuple is part of one result, its partners within a second of it. After it an S
-    finds `partners` tuples in R and none in T, and a T as many in U and none in S."""
+class _Linear:
+    """What the experiments have in common: the linear join, and how long it is fed."""
 
-    rate: int
-    partners: int = 100
-    seed: int = 1
-    timing: Timing = Timing()
+    timing: Timing
 
     @property
     def columns(self) -> Mapping[str, tuple[str, ...]]:
@@ -58,6 +53,17 @@ class Selectivity:
     @property
     def ticks(self) -> int:
         return self.timing.ticks
+
+
+@dataclass(frozen=True)
+class Selectivity(_Linear):
+    """All streams at one rate. Before the change each tuple is part of one result, its partners within a second of it. After it an S
+    finds `partners` tuples in R and none in T, and a T as many in U and none in S."""
+
+    rate: int
+    partners: int = 100
+    seed: int = 1
+    timing: Timing = Timing()
 
     def statistics(self) -> Statistics:
         """Before the change, with a little more for S.b = T.b, as the paper has it: S then asks R first, and T asks U."""
@@ -84,7 +90,7 @@ class Selectivity:
 
 
 @dataclass(frozen=True)
-class Small:
+class Small(_Linear):
     """R is much faster than the others. Half of S, T and U are of a kind that meets R: an R finds `fan` S, each of which finds a T, but
     few of these a U. The other half meet no R, and before the change each other so often that S ⋈ T ⋈ U is large; after it their T finds
     no U."""
@@ -97,14 +103,6 @@ class Small:
     rare: int = 100_000  # values of c among the first kind
     seed: int = 1
     timing: Timing = Timing()
-
-    @property
-    def columns(self) -> Mapping[str, tuple[str, ...]]:
-        return COLUMNS
-
-    @property
-    def ticks(self) -> int:
-        return self.timing.ticks
 
     @property
     def half(self) -> int:

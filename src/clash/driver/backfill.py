@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from clash.driver.generation import Generation
+from clash.driver.generation import Generation, oldest_arrivals
 from clash.driver.rewrite import expires
 from clash.driver.work import ContainerRecord
 from clash.planner.orders import StoreKey
@@ -29,9 +29,7 @@ def filled(generation: Generation, progress: Progress) -> frozenset[str]:
 def next_piece(
     generation: Generation, topology: Topology, containers: Iterable[ContainerRecord], progress: Progress, most: int
 ) -> Piece | None:
-    oldest: dict[str, int] = {}
-    for record in containers:
-        oldest[record.store] = min(record.first, oldest.get(record.store, record.first))
+    oldest = oldest_arrivals(containers)
     done = filled(generation, progress)
     for store in sorted(topology.stores, key=lambda store: store.id):
         if store.join is None or store.id in done:

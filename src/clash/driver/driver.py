@@ -34,7 +34,6 @@ from clash.driver.watch import Watch
 from clash.driver.watermarks import Clock, advance, observe
 from clash.driver.work import Tuning, Work
 from clash.errors import CheckpointError, OptionError
-from clash.evaluate.types import arrow_type
 from clash.explain import explain_text
 from clash.model.statistics import Statistics
 from clash.model.stream import Stream
@@ -46,7 +45,7 @@ from clash.state.storage import open_storage
 from clash.topology import Topology
 from clash.workers.blocks import NUMBER_BITS
 from clash.workers.messages import to_json as parsed
-from clash.workers.program import Program
+from clash.workers.program import Program, result_schema
 
 _JOB = "job.json"
 _SETTLE = 5  # batches after which a generation's cost is compared with what it was before
@@ -82,6 +81,7 @@ class Driver:
         self.running.open(self.generation.past(self.manifest.containers, whole) if decided is None else decided["plan"])
         self.changes = Changes(self.generation, self._statistics)
         self._forced = False
+        self._recorded: dict[str, Any] = {}  # what the batch that was begun last runs under
         self._started = self.wanted != self.generation.setup or job.to_json() != self.generation.program
         if self._started:
             self.changes.restart(self.wanted, "start with another program")
@@ -164,7 +164,7 @@ class Driver:
         found = self.history.last_of(query)
         if found is None:
             raise OptionError("unknown query", repr(query), "name one that was added")
-        return pa.schema([pa.field(o.name, arrow_type(o.expression.type)) for o in found[1].outputs])
+        return result_schema(found[1])
 
     def explain(self, format: Format = "text") -> str:
         """The plan that runs."""
@@ -211,10 +211,10 @@ class Driver:
                 f"Spark goes on with batch {batch}, but we have {f'batch {self.last}' if self.last >= 0 else 'none'} last ({self.uri})",
                 "restore both from one copy, or start with an empty checkpoint folder",
             )
-        if not self.storage.exists(_record(batch)):
-            self._decide(batch, max(now, self.manifest.now))
+        found = self.storage.exists(_record(batch))
+        recorded = read_json(self.storage, _record(batch)) if found else self._decide(batch, max(now, self.manifest.now))
+        self._recorded = recorded
         reach("after-record")
-        recorded = read_json(self.storage, _record(batch))
         watermarks = {name: mark for name, (_, mark, _) in recorded["clocks"].items()}
         containers = self.running.live(self.manifest.containers, watermarks)
         self.running.open(recorded["plan"])
@@ -237,7 +237,7 @@ class Driver:
             tuning=self.tuning,
         )
 
-    def _decide(self, batch: int, now: int) -> None:
+    def _decide(self, batch: int, now: int) -> dict[str, Any]:
         """Records what the batch runs under: first the generation, if it starts one, then all of it."""
         forced, self._forced = self._forced, False  # before looking at what waits: what is asked for after this forces the next batch
         epoch = next_epoch(self.manifest.epoch, self.job.epoch, batch, now, self._started or forced)
@@ -268,6 +268,7 @@ class Driver:
         if border:
             self._started = False
             self._ask(epoch, ended)
+        return recorded
 
     def _clocks(self, running: Running, now: int) -> dict[str, Clock]:
         """A stream that is read anew has not been idle; one that is not read keeps its watermark, which never falls."""
@@ -284,7 +285,7 @@ class Driver:
         if len(rounds) != work.rounds * work.workers:
             raise AssertionError(f"{len(rounds)} reports of {work.rounds} rounds of {work.workers} workers")
         rounds.sort(key=lambda report: (report["round"], report["worker"]))
-        recorded = read_json(self.storage, _record(work.batch))
+        recorded = self._recorded
         clocks = {name: Clock(*clock) for name, clock in recorded["clocks"].items()}
         files = [file for report in found for file in report.get("files", ())]
         told = tell(found, files)

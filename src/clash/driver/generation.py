@@ -53,9 +53,7 @@ class Generation:
     ) -> Past:
         """What the live containers lack. Only how it compares with the bounds is told of their age, so that the past, and with it the
         topology, stays the same from batch to batch."""
-        oldest: dict[str, int] = {}
-        for record in containers:
-            oldest[record.store] = min(record.first, oldest.get(record.store, record.first))
+        oldest = oldest_arrivals(containers)
         least = min(oldest.values(), default=self.arrival)
         introduced = {store: begun.arrival for store, begun in self.introduced.items() if begun.arrival > least}
         added = {query.name: query.arrival for query in self.setup.queries if query.arrival is not None and query.arrival > least}
@@ -112,7 +110,7 @@ def next_generation(
     """The generation that starts with `batch`, whose first arrival is `arrival`."""
     number = 0 if previous is None else previous.number + 1
     plan = _keeping_all(plan, setup)
-    topology, timed = plan.topology, is_timed(plan.topology)
+    topology, timed = plan.topology, plan.topology.timed
     before = previous.introduced if previous is not None and previous.timed == timed else {}  # else the rows have other columns
     introduced = {store.id: before.get(store.id, Begun(number, arrival)) for store in topology.stores if store.join is not None}
     laid = {}
@@ -137,10 +135,12 @@ def _keeping_all(plan: Plan, setup: Setup) -> Plan:
     return replace(plan, stores=(*plan.stores, *extra))
 
 
-def is_timed(topology: Topology) -> bool:
-    """As `clash.workers.program.Program` has it: does some window or time band bound something?"""
-    bounded = any(window is not None for query in topology.queries for _, window in query.join.windows)
-    return bounded or any(span is not None for store in topology.stores for _, span in store.horizons)
+def oldest_arrivals(containers: Iterable[ContainerRecord]) -> dict[str, int]:
+    """Per store the smallest arrival of any row."""
+    found: dict[str, int] = {}
+    for record in containers:
+        found[record.store] = min(record.first, found.get(record.store, record.first))
+    return found
 
 
 def _columns(previous: Generation | None, arrival: int, topology: Topology) -> dict[str, dict[str, int]]:

@@ -12,11 +12,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from clash.model.expressions import Expr, columns, to_json
+from clash.model.expressions import Expr, to_json
 from clash.model.query import Query
 from clash.model.relation import Relation
 from clash.model.stream import Stream
 from clash.topology import Topology
+from clash.topology.columns import named
 from clash.topology.stores import as_stored
 
 MOST = 64  # entries of a stream's log; beyond that the oldest are told as if nothing had been kept
@@ -124,11 +125,7 @@ def is_complete(query: Query, lacking: Mapping[Relation, int], marks: Marks) -> 
 
 
 def _needs(query: Query, relation: Relation) -> frozenset[str]:
-    join = query.join
-    found = {a.column for equal in join.classes for a in equal if a.relation == relation}
-    for expression in (*join.filters, *join.residuals, *(output.expression for output in query.outputs)):
-        found |= {column.column for column in columns(expression) if column.relation == relation}
-    return frozenset(found)
+    return frozenset(attribute.column for attribute in named(query) if attribute.relation == relation)
 
 
 def _rule(query: Query, relation: Relation) -> Rule:

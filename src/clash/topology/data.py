@@ -214,6 +214,12 @@ class Topology:
         """By stream: the edges on which its raw tuples go into stores."""
         return {s.name: tuple(e for e in self.edges if e.source == Source("stream", s.name)) for s in self.streams}
 
+    @cached_property
+    def timed(self) -> bool:
+        """Does some window or time band bound something? Tuples then carry event times."""
+        bounded = any(window is not None for query in self.queries for _, window in query.join.windows)
+        return bounded or any(span is not None for store in self.stores for _, span in store.horizons)
+
     def roots(self, stream: str) -> tuple[Origin, ...]:
         """By stream: the probe trees that its tuples start."""
         return tuple(origin for origin in self.origins if origin.relation.stream == stream)

@@ -76,8 +76,7 @@ class Program:
         self.streams: Mapping[str, Stream] = {stream.name: stream for stream in topology.streams}
         self.starts: Mapping[str, int] = dict(topology.starts)
         self.queries: Mapping[str, Query] = {query.name: query for query in topology.queries}
-        bounded = any(window is not None for query in topology.queries for _, window in query.join.windows)
-        self.timed = bounded or any(span is not None for store in topology.stores for _, span in store.horizons)
+        self.timed = topology.timed
 
     # ---- types -------------------------------------------------------------------------------------------------
 
@@ -98,10 +97,7 @@ class Program:
 
     @cached_property
     def _result_schemas(self) -> Mapping[str, pa.Schema]:
-        return {
-            name: pa.schema([pa.field(o.name, arrow_type(o.expression.type)) for o in query.outputs])
-            for name, query in self.queries.items()
-        }
+        return {name: result_schema(query) for name, query in self.queries.items()}
 
     # ---- ingest ------------------------------------------------------------------------------------------------
 
@@ -280,6 +276,10 @@ class Program:
         """Every channel that a task may receive on, by name."""
         found = {channel.name: channel for channels in self.stream_channels.values() for channel in channels}
         return found | {channel.name: channel for step in self.steps.values() for channel in step.channels}
+
+
+def result_schema(query: Query) -> pa.Schema:
+    return pa.schema([pa.field(o.name, arrow_type(o.expression.type)) for o in query.outputs])
 
 
 def _path_name(path: tuple[tuple[Attribute, str], ...]) -> str:
