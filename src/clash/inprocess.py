@@ -71,10 +71,10 @@ class InProcess:
     # ---- changes, in effect from the next border on ------------------------------------------------------------
 
     def add_query(self, name: str, text: str, windows: Mapping[str, str] | None = None, history: bool = True) -> Change:
-        return self.driver.changes.add_query(_asked(name, text, windows), history)
+        return self._reading(self.driver.changes.add_query(_asked(name, text, windows), history))
 
     def replace_query(self, name: str, text: str, windows: Mapping[str, str] | None = None, history: bool = True) -> Change:
-        return self.driver.changes.replace_query(_asked(name, text, windows), history)
+        return self._reading(self.driver.changes.replace_query(_asked(name, text, windows), history))
 
     def remove_query(self, name: str) -> Change:
         return self.driver.changes.remove_query(name)
@@ -83,7 +83,16 @@ class InProcess:
         return self.driver.changes.rescale(workers)
 
     def add_stream(self, stream: Stream) -> Change:
-        return self.driver.add_stream(stream)
+        return self._reading(self.driver.add_stream(stream))
+
+    def _reading(self, change: Change) -> Change:
+        """A stream is read from the batch on in which it is needed first, as on Spark."""
+        pending = self.driver.changes.peek()
+        needed = {stream.name for stream in pending.setup.streams if stream.keep == "all"}
+        needed |= {relation.stream for query in pending.plan.queries for relation in query.join.relations} if pending.plan else set()
+        if new := needed.difference(self.driver.reading):
+            self.driver.read(sorted(new))
+        return change
 
     def replan(self, plan: Plan) -> Change:
         """Use this plan from the next border on."""
@@ -152,7 +161,7 @@ class InProcess:
         return _read(*found.place(self.driver.uri), self.driver.result_schema(query))
 
     def late(self, stream: str) -> pa.Table:
-        return _read(self.driver.uri, f"{LATE}{stream}", self.driver.program.late_schema(stream))
+        return _read(self.driver.uri, f"{LATE}{stream}", self.driver.late_schema(stream))
 
 
 def _asked(name: str, text: str, windows: Mapping[str, str] | None) -> Asked:

@@ -14,12 +14,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from clash.bench.adaptive import Cost, Second, compared, summary
+from clash.bench.adaptive import Cost, Second, compared, fall, summary
 from clash.bench.adaptive_data import COLUMNS, Selectivity, Small, Timing
 from clash.bench.adaptive_feed import TICK, Columns, due, write_all
 from clash.bench.adaptive_latency import commits, of_results, of_tuples, taken
 from clash.bench.adaptive_paper import ARMS, LATENCY
-from clash.bench.adaptive_plot import draw_latencies
+from clash.bench.adaptive_plot import draw_latencies, middle
 from clash.bench.changes import Asked, Ran, spread
 from clash.bench.changes import Second as Moment
 from clash.bench.changes_data import BASE, QUESTIONS, Shop
@@ -139,12 +139,10 @@ def test_what_batches_did_is_spread_over_their_time() -> None:
 
 def test_costs_are_compared_by_round() -> None:
     static = Cost(1, "static", 100, 1, 1.0, 2.0, 0.5, 0.5, 1.0, 100.0, None, None, 0.0)
-    fast = replace(static, arm="adaptive", tuples_per_second=97.0, cpu_seconds=2.1)
-    lines = compared({"static": static, "adaptive": fast})
-    assert [line.arm for line in lines] == ["adaptive", "static"]
-    assert lines[0].ratio == pytest.approx(0.97)
-    assert "3.0 % less" in summary(lines)
-    assert "5.0 % more" in summary(lines)
+    other = replace(static, arm="adaptive", tuples_per_second=98.0, seconds=1.02, cpu_seconds=2.1)
+    lines = compared([other, static, replace(static, seconds=1.02), replace(other, seconds=1.06)])
+    assert [line.ratio for line in lines] == pytest.approx([2.02 / 2.08] * 4)
+    assert "2.0 % less; median of the rounds 2.9 % less, with 5.0 % more CPU" in summary(lines)
 
 
 def test_twenty_questions_differ_and_name_their_parts() -> None:
@@ -158,12 +156,15 @@ def test_twenty_questions_differ_and_name_their_parts() -> None:
 def test_plots_are_written(tmp_path: Path, name: str) -> None:
     script = Selectivity(100) if name == "selectivity" else Small(100, 10)
     lines = [
-        Second(name, arm, "R 100/s", at, 10, int(at > 25), 300.0 + at, 500.0 + at, 600.0, 0, None, None, 0)
+        Second(name, arm, run, "R 100/s", at, 10, int(at > 25), 300.0 + at * run, 500.0 + at, 600.0, 0, None, None, 0)
         for arm in ARMS
+        for run in (1, 2, 3)
         for at in range(30)
     ]
-    draw_latencies(name, lines, {"adaptive": [-1.0, 18.0], "static": []}, script, tmp_path / "plot.png")
+    draw_latencies(name, lines, [-1.0, 18.0], script, tmp_path / "plot.png")
     assert (tmp_path / "plot.png").stat().st_size > 10_000
+    assert [line.p50 for line in middle(lines, "static")][:3] == [300.0, 302.0, 304.0]
+    assert fall(lines, "adaptive", 2, script.timing) == "314 → 354 ms (+13 %)"
 
 
 def test_the_plot_of_changes_is_written(tmp_path: Path) -> None:

@@ -165,7 +165,7 @@ def run_history(seed: int, batches: int = 8) -> tuple[int, int]:
                     calls.append(partial(_add, engine, asked))
                     live[asked.name] = asked
                     every.append(asked)
-                elif kind == "remove" and len(live) > 1:
+                elif kind == "remove" and live:
                     gone = live.pop(random.choice(sorted(live)))
                     gone.until = batch
                     calls.append(partial(engine.remove_query, gone.name))

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import threading
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Literal
 
 import pyarrow as pa
 import pytest
@@ -13,6 +15,7 @@ import pytest
 from clash.driver.changes import Change
 from clash.driver.driver import Driver
 from clash.driver.job import Asked, Job, SinkRecord
+from clash.driver.rewrite import left
 from clash.errors import CheckpointError, ClashError, OptionError, QueryError
 from clash.inprocess import InProcess
 from clash.model.statistics import Statistics
@@ -127,7 +130,6 @@ def test_results_outlive_the_query(tmp_path: Path) -> None:
         (lambda run: run.add_query("p", "SELECT 1 FROM R, S"), QueryError, "joined by an equality"),
         (lambda run: run.add_query("p", RS, history="no"), OptionError, "history"),
         (lambda run: run.remove_query("nobody"), OptionError, "unknown query"),
-        (lambda run: run.remove_query("q"), OptionError, "last query"),
         (lambda run: run.replace_query("nobody", RS), OptionError, "unknown query"),
         (lambda run: run.rescale(0), OptionError, "workers"),
         (lambda run: run.add_stream(STREAMS[0]), OptionError, "stream of that name"),
@@ -205,17 +207,55 @@ def test_complete_again_when_windows_have_passed() -> None:
 
 
 def test_old_layouts_are_rewritten_where_nothing_expires(tmp_path: Path) -> None:
-    run = engine({"q": RST}, uri=str(tmp_path), options={"rewrite_rows": 8})
+    run = engine({"q": RST}, uri=str(tmp_path), options={"rewrite_rows": 32})
     for batch in range(3):
         run.batch(tables(batch))
     run.rescale(3)
-    run.batch(tables(3))
-    assert len({record.generation for record in run.driver.manifest.containers}) > 1
-    for batch in range(4, 12):
+    found = []
+    for batch in range(3, 12):
         run.batch(tables(batch))
+        found.append(sum(left(record) for record in run.driver.manifest.containers if record.generation == 0))
+    assert found == sorted(found, reverse=True)  # a piece with every batch, of large containers too
+    assert len(set(found)) > 3
     assert {record.generation for record in run.driver.manifest.containers} == {1}
     assert run.results("q").num_rows == (12 * 4) ** 3
     assert len(list((tmp_path / "plans").iterdir())) == 1
+
+
+def test_layouts_that_change_often_do_not_pile_up_in_long_windows() -> None:
+    streams = [
+        Stream.of(n, {**dict.fromkeys(c, "bigint"), "ts": "timestamp"}, time="ts", window="1 hour", lateness="0 seconds")
+        for n, c in COLUMNS.items()
+    ]
+    run = engine({"q": RS}, streams)
+    most = 0
+    for batch in range(24):
+        if batch:
+            run.rescale(2 + batch % 3)
+        times = pa.array([batch * 1_000_000] * 4, pa.timestamp("us", "UTC"))
+        run.batch({name: table.append_column("ts", times) for name, table in tables(batch, "RS").items()})
+        per_store = {(record.store, record.generation) for record in run.driver.manifest.containers}
+        most = max(most, *Counter(store for store, _ in per_store).values())
+    assert len(run.generations) == 24
+    assert most <= 6  # four large ones, one more until it has moved, and today's
+    assert run.results("q").num_rows == (24 * 4) ** 2
+
+
+def test_rows_that_move_expire_as_if_they_had_not() -> None:
+    streams = [
+        Stream.of(n, {**dict.fromkeys(c, "bigint"), "ts": "timestamp"}, time="ts", window="8 seconds", lateness="0 seconds")
+        for n, c in COLUMNS.items()
+    ]
+    run = engine({"q": RS}, streams, options={"generations": 0})
+    for batch in range(40):
+        if batch % 3 == 1:
+            run.rescale(2 + batch % 2)
+        times = pa.array([batch * 1_000_000] * 4, pa.timestamp("us", "UTC"))
+        run.batch({name: table.append_column("ts", times) for name, table in tables(batch, "RS").items()})
+    rows = Counter[str]()
+    for record in run.driver.manifest.containers:
+        rows[record.store] += record.rows
+    assert all(count <= 4 * 12 for count in rows.values())  # of 40 batches those of the window, and what shares a container with them
 
 
 def test_intermediate_stores_are_filled_in(tmp_path: Path) -> None:
@@ -339,6 +379,13 @@ def test_another_sink_is_the_same_query(tmp_path: Path) -> None:
     assert driver.generation.setup.query("q").batch == 0
 
 
+@pytest.mark.parametrize("format", ["text", "json", "dot"])
+def test_explaining_what_runs_plans_nothing(monkeypatch: pytest.MonkeyPatch, format: Literal["text", "json", "dot"]) -> None:
+    run = engine({"q": RS, "p": ST})
+    monkeypatch.setattr("clash.planner.optimize.replan", lambda *_, **__: 1 / 0)
+    assert "q" in run.driver.explain(format)
+
+
 def test_handles_show_what_they_wait_for() -> None:
     run = engine({"q": RS})
     change: Change = run.rescale(3)
@@ -346,3 +393,15 @@ def test_handles_show_what_they_wait_for() -> None:
     run.batch(tables(0))
     assert repr(change) == "<rescale to 3: batch 0>"
     assert change.complete_from == 0
+
+
+def test_a_number_that_no_batch_ran_under_is_used_again() -> None:
+    """A batch that failed left a generation with both queries; when it runs again, the generation of that number has one."""
+    run = engine({"q": RS, "r": ST})
+    first, history = run.driver.generation, run.driver.history
+    assert history.last_of("q") is not None
+    history.write(replace(first, number=1))
+    history.write(replace(first, number=1, setup=first.setup.remove_query("q")))
+    found = history.last_of("q")
+    assert found is not None
+    assert found[0].name == "q"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -55,12 +56,14 @@ def test_names_and_folders_are_used_once() -> None:
     sink = SinkRecord("parquet", "/out")
     with pytest.raises(OptionError, match="two queries write to one folder"):
         replace(JOB, queries=(replace(JOB.queries[0], sink=sink), replace(JOB.queries[0], name="p", sink=sink)))
+    same = SinkRecord("parquet", "file:///x/../out/")
+    with pytest.raises(OptionError, match="two queries write to one folder"):
+        replace(JOB, queries=(replace(JOB.queries[0], sink=sink), replace(JOB.queries[0], name="p", sink=same)))
 
 
-def test_a_new_job_has_a_query(tmp_path) -> None:  # type: ignore[no-untyped-def]
-    with pytest.raises(OptionError, match="no query to run"):
-        Driver(str(tmp_path / "new"), replace(JOB, queries=()))
-    Driver(str(tmp_path), JOB)
-    with pytest.raises(CheckpointError, match="no query is left") as error:
-        Driver(str(tmp_path), replace(JOB, queries=()))
-    assert "lists none" in error.value.detail
+def test_folders_have_one_spelling(tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(tmp_path / "out")
+    spelled = [f"{tmp_path}/out", f"{tmp_path}/out/", f"{tmp_path}/x/../out", f"file://{tmp_path}/out", f"{tmp_path}/link"]
+    assert {SinkRecord("parquet", path).folder for path in spelled} == {f"{tmp_path}/out"}
+    assert SinkRecord("parquet", "s3://bucket/q/").folder == SinkRecord("parquet", "s3://bucket/q").folder == "s3://bucket/q"
+    assert SinkRecord("memory").folder is None

@@ -52,7 +52,8 @@ def test_all_is_kept_of_a_stream_that_keeps_all() -> None:
 
 
 def test_what_expired_is_missing() -> None:
-    assert missing(asked(PLAIN), {}, {"R": 7}) == {Relation("R"): 7}
+    assert missing(asked(PLAIN), {}, {"s_R": 7}) == {Relation("R"): 7}
+    assert missing(asked(PLAIN), {}, {"s_R": 7}, "q") == {}  # it has stores of its own
 
 
 def test_complete_when_watermarks_have_passed_what_is_missing() -> None:
@@ -76,11 +77,16 @@ def test_tuples_that_nobody_looked_at_are_dated_by_those_that_come_after() -> No
 def test_logs_stay_short() -> None:
     log = note({}, topology(PLAIN), STREAMS.values(), {"R": 1}, 0, {})
     assert len(note(log, topology(PLAIN), STREAMS.values(), {"R": 2}, 0, {})["R"]) == 1
-    many = {"R": tuple(Entry(frozenset([(str(i), frozenset("a"), frozenset())]), i) for i in range(MOST))}
+    rules = [frozenset([(frozenset([str(i)]), frozenset[str]())]) for i in range(MOST)]
+    many = {"R": tuple(Entry(frozenset([(None, frozenset("a"), rule)]), i) for i, rule in enumerate(rules))}
     after = note(many, topology(PLAIN), STREAMS.values(), {"R": 999}, 0, {})
     assert len(after["R"]) == MOST
     assert after["R"][0] == Entry(frozenset(), 1)
-    assert len(note(many, topology(PLAIN), STREAMS.values(), {"R": 999}, 0, {"R": 50})["R"]) < MOST - 45
+    shorter = note(many, topology(PLAIN), STREAMS.values(), {"R": 999}, 0, {"s_R": 50})["R"]
+    assert len(shorter) < MOST - 45
+    assert shorter[0] == Entry(frozenset(), 50)
+    others = topology("SELECT S.a FROM S JOIN T ON S.a = T.a")
+    assert note(many, others, STREAMS.values(), {}, 0, {})["R"] == (Entry(frozenset(), MOST - 1), Entry(frozenset(), UNREAD))  # no store
 
 
 def test_a_log_survives_its_record() -> None:

@@ -14,6 +14,7 @@ from clash.driver.setup import Setup
 from clash.inprocess import InProcess
 from clash.model.statistics import Statistics
 from clash.model.stream import Stream
+from clash.planner.plan import Plan
 
 STREAMS = [Stream.of(name, dict.fromkeys(columns, "bigint")) for name, columns in {"R": "ab", "S": "bc", "T": "cd"}.items()]
 QUERY = "SELECT R.a, T.d FROM R JOIN S ON R.b = S.b JOIN T ON S.c = T.c"
@@ -72,6 +73,67 @@ def test_changes_that_did_not_help_make_it_wait_longer() -> None:
     assert planner.take(2, 16) is not None
     planner.learn(before=1.0, after=0.5)
     assert offered(3, 18)
+
+
+def test_an_offer_that_would_not_pay_any_more_is_dropped() -> None:
+    planner = Replanner(Policy(pause=10, rest=0, seconds=0))
+    planner._changed = 0
+    planner.ask(1, 1, SETUP, PLAN, lambda: OTHER)
+    planner.wait()
+    assert planner.take(1, 2) is None  # it waits
+    for epoch in range(2, 10):
+        planner.ask(1, epoch, SETUP, PLAN, lambda: FIRST)  # the data is again what the plan was made for
+        planner.wait()
+    assert planner.take(1, 10) is None
+
+
+def test_an_offer_that_waits_is_kept_while_it_pays() -> None:
+    planner = Replanner(Policy(pause=10, rest=0, seconds=0))
+    planner._changed = 0
+    for epoch in range(1, 10):
+        planner.ask(1, epoch, SETUP, PLAN, lambda: OTHER)
+        planner.wait()
+    offer = planner.take(1, 10)
+    assert offer is not None
+    assert offer.predicted[1] < 0.9 * offer.predicted[0]
+
+
+def test_a_solver_of_an_old_generation_takes_nothing_away(monkeypatch: pytest.MonkeyPatch) -> None:
+    planner, go, optimize = Replanner(), Event(), Setup.optimize
+
+    def slow(setup: Setup, statistics: Statistics, seconds: float = 0, start: Plan | None = None) -> Plan:
+        if seconds:
+            go.wait(60)
+        return optimize(setup, statistics, 0, start)
+
+    monkeypatch.setattr(Setup, "optimize", slow)
+    planner.ask(0, 1, SETUP, PLAN, lambda: OTHER)
+    assert planner._looking is not None
+    planner._looking.join()
+    planner.ask(1, 5, SETUP, PLAN, lambda: OTHER)
+    planner._looking.join()
+    go.set()
+    planner.wait()
+    offer = planner.take(1, 9)
+    assert offer is not None
+    assert offer.generation == 1
+
+
+def test_a_solver_that_fails_rests_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    planner, asked, optimize = Replanner(), [], Setup.optimize
+
+    def failing(setup: Setup, statistics: Statistics, seconds: float = 0, start: Plan | None = None) -> Plan:
+        if seconds:
+            asked.append(seconds)
+            raise RuntimeError("no")
+        return optimize(setup, statistics, 0, start)
+
+    monkeypatch.setattr(Setup, "optimize", failing)
+    planner._rested, planner.policy = 0.0, Policy(rest=1e9)
+    for epoch in range(1, 4):
+        planner.ask(0, epoch, SETUP, PLAN, lambda: OTHER)
+        planner.wait()
+    assert len(asked) == 1
 
 
 def test_a_failure_is_told_once(caplog: pytest.LogCaptureFixture) -> None:

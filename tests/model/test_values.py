@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from threading import TIMEOUT_MAX
 from typing import Any
 
 import pytest
@@ -10,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from clash.errors import OptionError
-from clash.model.durations import LONGEST, parse_duration, show_duration
+from clash.model.durations import LONGEST, parse_duration, parse_timeout, show_duration
 from clash.model.expressions import Call, Col, Expr, Lit, columns, from_json, relations, to_json
 from clash.model.layout import ALL, ONE, Layout
 from clash.model.relation import Attribute, Relation
@@ -48,6 +49,20 @@ def test_durations(text: str, micros: int) -> None:
 @given(st.integers(0, LONGEST))
 def test_durations_there_and_back(micros: int) -> None:
     assert parse_duration(show_duration(micros), "the window") == pytest.approx(micros, abs=0 if micros < 2**53 else 64)
+
+
+def test_timeouts() -> None:
+    """Seconds, or as all durations are written; what no lock could wait for is cut."""
+    given = [None, 0, 1.5, "1 second", "250ms", float("inf")]
+    assert [parse_timeout(value, "the timeout") for value in given] == [None, 0.0, 1.5, 1.0, 0.25, TIMEOUT_MAX]
+
+
+@pytest.mark.parametrize("wrong", ["soon", "1", True, -1, float("nan"), [1], b"1 second"])
+def test_wrong_timeouts(wrong: Any) -> None:
+    with pytest.raises(OptionError, match="the timeout") as caught:
+        parse_timeout(wrong, "the timeout")
+    assert caught.value.detail
+    assert caught.value.hint
 
 
 def test_shown_in_the_largest_whole_unit() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 import pyarrow as pa
@@ -36,7 +36,8 @@ class Ask:
 
 @dataclass(frozen=True)
 class Change:
-    """What is asked for while it runs: `add` or `replace` (by `ask`), `remove` (`name`), or `rescale` (`workers`)."""
+    """What is asked for while it runs: `add` or `replace` (by `ask`), `remove` (`name`), `rescale` (`workers`), or one more `stream`
+    (`name`), of which nothing comes before it is read."""
 
     kind: str
     ask: Ask | None = None
@@ -46,15 +47,27 @@ class Change:
 
 
 @dataclass(frozen=True)
+class Program:
+    """What a program asks for at its start. `streams`: those that it declares beside the ones that were there."""
+
+    queries: tuple[Ask, ...]
+    workers: int = 2
+    streams: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
 class Batch:
-    """`now` in microseconds; `restart`: a new driver before it; `fail`: the fail point, and which time it is reached, at which its
-    first attempt ends; a new driver then finds what it left. `changes` are asked for before it, after a restart; `plan_seed`: and a random
-    plan. `quiet`: nothing changes, and every stream has a row long after all before."""
+    """`now` in microseconds; `restart`: a new driver before it, of a changed `program` if there is one; `fail`: the fail point, and which
+    time it is reached, at which its first attempt ends; a new driver, of the program `second` if there is one, then finds what it left.
+    `changes` are asked for before it, after a restart; `plan_seed`: and a random plan. `quiet`: nothing changes, and every stream has a
+    row long after all before."""
 
     now: int
     rows: Mapping[str, tuple[Row, ...]] = field(default_factory=dict)
     restart: bool = False
+    program: Program | None = None
     fail: tuple[str, int] | None = None
+    second: Program | None = None
     changes: tuple[Change, ...] = ()
     plan_seed: int | None = None
     quiet: bool = False
@@ -62,7 +75,8 @@ class Batch:
 
 @dataclass(frozen=True)
 class Setting:
-    """How it is run. `plan_seed` None: the optimiser's plan, else a random valid one. `epoch` in batches."""
+    """How it is run. `plan_seed` None: the optimiser's plan, else a random valid one. `epoch` in batches. `adaptive`: the planner looks at
+    what was seen in each epoch, and takes whatever differs."""
 
     workers: int = 2
     strategy: str = "global"
@@ -76,6 +90,7 @@ class Setting:
     plan_seed: int | None = None
     options: tuple[tuple[str, int], ...] = ()
     epoch: int = 1
+    adaptive: bool = False
 
 
 @dataclass(frozen=True)
@@ -122,19 +137,47 @@ class Case:
 
     @property
     def kept(self) -> frozenset[str]:
-        """Streams that are read whatever is asked, for queries to come; not where each query has its own stores."""
-        return frozenset(s.name for s in self.streams if s.keep == "all" and self.setting.strategy != "independent")
+        """Streams that are read whatever is asked, for queries to come."""
+        return frozenset(s.name for s in self.streams if s.keep == "all")
 
     def parse(self, ask: Ask) -> Query:
-        return parse_query(ask.name, ask.text, self.by_name, dict(ask.windows))
+        return _parse(ask, self.streams)
+
+    @property
+    def programs(self) -> tuple[Program, ...]:
+        """All that are ever started, the first one first."""
+        others = (program for batch in self.batches for program in (batch.program, batch.second) if program is not None)
+        return (Program(self.queries, self.setting.workers), *others)
 
     @property
     def asks(self) -> tuple[Ask, ...]:
         """All that are ever asked."""
-        return (*self.queries, *(c.ask for batch in self.batches for c in batch.changes if c.ask is not None))
+        listed = (ask for program in self.programs for ask in program.queries)
+        return (*listed, *(c.ask for batch in self.batches for c in batch.changes if c.ask is not None))
+
+    @property
+    def first_streams(self) -> tuple[Stream, ...]:
+        """Those that the first program declares: the others come later."""
+        later = {name for program in self.programs for name in program.streams}
+        later |= {change.name for batch in self.batches for change in batch.changes if change.kind == "stream"}
+        return tuple(stream for stream in self.streams if stream.name not in later)
+
+    @property
+    def changes(self) -> bool:
+        """Does anything change while it runs?"""
+        more = any(batch.changes or batch.program or batch.second or batch.plan_seed is not None for batch in self.batches)
+        return more or self.setting.adaptive
+
+    def reads(self, ask: Ask) -> frozenset[str]:
+        return frozenset(relation.stream for relation in self.parse(ask).join.relations)
 
     def count(self) -> int:
         return sum(len(rows) for batch in self.batches for rows in batch.rows.values())
+
+
+@lru_cache(1000)
+def _parse(ask: Ask, streams: tuple[Stream, ...]) -> Query:
+    return parse_query(ask.name, ask.text, {stream.name: stream for stream in streams}, dict(ask.windows))
 
 
 def arrow_kind(kind: str) -> pa.DataType:

@@ -13,7 +13,8 @@ from multiprocessing import get_context
 from random import Random
 
 from .case import Case
-from .generate import random_case, random_history
+from .generate import random_case
+from .histories import random_history
 from .shrink import failure, smallest
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import duckdb
@@ -32,16 +32,21 @@ class Expected:
     watermarks: list[dict[str, int | None]] = field(default_factory=list)
 
 
-def expect(case: Case, lives: Sequence[Life] | None = None) -> Expected:
+def expect(case: Case, lives: Sequence[Life] | None = None, begins: Mapping[str, int] | None = None) -> Expected:
     """`lives`: of the queries, if they change. A new query's results may lack rows of a stream that nobody had read: those are expected
-    too, unless they would have made rows late that came after them."""
+    too, unless they would have made rows late that came after them. `begins`: per stream the batch from which on there are rows of it, if
+    not all are there from the first."""
     lives = [Life(ask) for ask in case.queries] if lives is None else lives
     queries = {life.key: case.parse(life.ask) for life in lives}
     reads = {key: frozenset(r.stream for r in query.join.relations) for key, query in queries.items()}
-    used = [case.kept.union(*(reads[life.key] for life in lives if life.lives(at))) for at in range(len(case.batches))]
+    there = [
+        frozenset(s.name for s in case.streams if begins is None or at >= begins.get(s.name, len(case.batches)))
+        for at in range(len(case.batches))
+    ]
+    used = [names & case.kept.union(*(reads[life.key] for life in lives if life.lives(at))) for at, names in enumerate(there)]
     found = Expected(late={stream.name: Counter() for stream in case.streams})
     admitted = _admit(case, found, used)
-    every = [case.kept.union(*reads.values())] * len(used)
+    every = [names & case.kept.union(*reads.values()) for names in there]
     all_of_them = admitted if every == used else _admit(case, Expected(late=defaultdict(Counter)), every)
     fits = {name for name, rows in all_of_them.items() if [row for row in rows if name in used[row[1]]] == admitted[name]}
     for rows in [admitted] if all_of_them is admitted else [admitted, all_of_them]:

@@ -9,8 +9,8 @@ from typing import Any
 
 from clash.errors import ClashError
 
-from .case import Batch, Case, Setting
-from .runs import differences
+from .case import Batch, Case, Program, Setting
+from .compare import differences
 
 _PLAIN: dict[str, Any] = {**vars(Setting(partitions=1, mirs=False))}
 del _PLAIN["workers"], _PLAIN["plan_seed"]
@@ -87,9 +87,15 @@ def _smaller(case: Case) -> Iterator[Case]:
 
 def _fewer(batch: Batch) -> Iterator[Batch]:
     if batch.restart:
-        yield replace(batch, restart=False)
+        yield replace(batch, restart=False, program=None)
     if batch.fail is not None:
-        yield replace(batch, fail=None)
+        yield replace(batch, fail=None, second=None)
+    if batch.program is not None:
+        yield replace(batch, program=None)
+        yield from (replace(batch, program=program) for program in _less(batch.program))
+    if batch.second is not None:
+        yield replace(batch, second=None)
+        yield from (replace(batch, second=program) for program in _less(batch.second))
     if batch.plan_seed is not None:
         yield replace(batch, plan_seed=None)
     for at, change in enumerate(batch.changes):
@@ -106,3 +112,12 @@ def _fewer(batch: Batch) -> Iterator[Batch]:
             for start in range(0, len(rows), size):
                 yield replace(batch, rows={**batch.rows, name: rows[:start] + rows[start + size :]})
             size //= 2
+
+
+def _less(program: Program) -> Iterator[Program]:
+    for at in range(len(program.queries)):
+        yield replace(program, queries=program.queries[:at] + program.queries[at + 1 :])
+    for at in range(len(program.streams)):
+        yield replace(program, streams=program.streams[:at] + program.streams[at + 1 :])
+    for workers in range(1, program.workers):
+        yield replace(program, workers=workers)

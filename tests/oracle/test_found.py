@@ -13,8 +13,10 @@ from clash.topology import Topology
 from clash.topology.data import ProbeRule, StoreRule
 
 from .case import Ask, Batch, Case, Change, Setting, table
-from .runs import Run, differences, plan_of
+from .compare import differences, ran
+from .runs import Run
 from .schemas import START
+from .starts import plan_of
 
 
 def _filled_twice(topology: Topology) -> bool:
@@ -93,3 +95,54 @@ def test_a_plan_with_several_layouts_is_no_start_where_one_is_allowed() -> None:
     for seed in range(1, 60, 4):
         batches = (Batch(0, rows, plan_seed=seed), Batch(1, rows, changes=(Change("rescale", workers=2),)))
         assert differences(Case(streams, (ask,), batches, Setting(workers=1))) == []
+
+
+def test_a_plan_for_other_windows_is_for_other_queries() -> None:
+    """It was given before the query was replaced by one with the same text, and went on to be used, with the windows of then."""
+    streams = tuple(Stream.of(name, {"a": "int"}, window="5 seconds") for name in "RS")
+    ask = Ask("q", "SELECT R.a\nFROM R JOIN S ON R.a = S.a")
+    narrow = Change("replace", replace(ask, windows=(("R", "1 second"),)))
+    second = 1_000_000
+    batches = (
+        Batch(0, {"R": ((1,),)}),
+        Batch(second, plan_seed=4),
+        Batch(2 * second, changes=(narrow,)),
+        Batch(3 * second, {"S": ((1,),)}),
+    )
+    assert differences(Case(streams, (ask,), batches, Setting(epoch=2))) == []
+
+
+def test_a_layout_that_only_a_query_alone_has() -> None:
+    """U ⋈ R lay by arrival for the CROSS JOIN, which is no layout where another query may join it, and wants it in none: KeyError."""
+    streams = (Stream.of("R", {"a": "int"}), Stream.of("S", {"b": "int"}), Stream.of("U", {"a": "int", "b": "int"}))
+    crossed = Ask("q0", "SELECT x0.a\nFROM U x0 JOIN R x1 ON x1.a = x0.a CROSS JOIN U x2")
+    joined = Ask("q1", "SELECT x0.b\nFROM U x0 JOIN R x1 ON x1.a = x0.a JOIN R x2 ON x2.a = x0.a JOIN S x3 ON x3.b = x0.b")
+    rows = {"R": ((1,), (2,)), "S": ((1,), (1,)), "U": ((1, 1), (2, 1), (2, None))}
+    for strategy in ("global", "shared"):
+        assert differences(Case(streams, (crossed, joined), (Batch(0, rows), Batch(1, rows)), Setting(strategy=strategy))) == []
+
+
+def _later(*changes: Batch) -> Case:
+    """T comes later, in an epoch of three batches."""
+    streams = tuple(Stream.of(name, {"a": "int"}) for name in "RT")
+    return Case(streams, (Ask("q", "SELECT R.a\nFROM R"),), changes, Setting(epoch=3))
+
+
+_ROWS = {"R": ((1,),), "T": ((1,),)}
+_SELF = Change("add", Ask("t", "SELECT x.a\nFROM T x JOIN T y ON x.a = y.a"))
+_T = Change("stream", name="T")
+
+
+def test_a_border_that_is_asked_for_stays_so_until_it_is_on_record() -> None:
+    """The first attempt had taken note of it; the second was no border, and the first rows of T were read past."""
+    for point in ("before-record", "after-generation", "after-record"):
+        assert differences(_later(Batch(0, _ROWS), Batch(1), Batch(2, _ROWS, changes=(_T, _SELF), fail=(point, 1)))) == []
+
+
+def test_a_stream_that_waits_for_a_query_is_not_read_past() -> None:
+    """It counted as if rows of it had gone by: its first query was never called complete."""
+    case = _later(*(Batch(n, _ROWS, changes=(_T,) if n == 1 else (_SELF,) if n == 7 else ()) for n in range(9)))
+    with ran(case) as run:
+        assert [(life.first, life.complete) for life in run.lives if life.ask.name == "t"] == [(7, 7)]
+        assert run.begins["T"] == 7
+    assert differences(case) == []

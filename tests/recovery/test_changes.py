@@ -23,6 +23,8 @@ from .shapes import set_age
 
 JOB = Path(changing.__file__)
 FILES = {"R": 8, "S": 8, "T": 5}
+QUICK = "between-sources"
+POINTS = (QUICK, "after-generation@1", "after-generation@2", "before-sources@2", "before-sources@3", "after-record@4")
 
 
 def deliver(root: Path) -> None:
@@ -53,11 +55,11 @@ def goes_on(process: Process) -> None:
 
 
 def test_a_changing_job_is_killed(tmp_path: Path) -> None:
-    killed_at(tmp_path, "between-sources")
+    killed_at(tmp_path, QUICK)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("point", ["after-generation@1", "after-generation@2", "before-sources@2", "before-sources@3", "after-record@4"])
+@pytest.mark.parametrize("point", POINTS[1:])
 def test_it_is_killed_everywhere(tmp_path: Path, point: str) -> None:
     killed_at(tmp_path, point)
 

@@ -201,6 +201,80 @@ def test_columns_and_streams_that_were_not_read(bench: Bench, scanned: str) -> N
     assert sorted(handed) == [*since]
 
 
+@pytest.mark.parametrize("scanned", ["", "RST"])
+def test_the_last_query_goes_and_another_comes(bench: Bench, scanned: str) -> None:
+    """Meanwhile the streams are read past, also over a restart; the program still lists what was removed, and it stays removed."""
+    bench.scanned = scanned
+
+    def engine() -> Any:
+        made = bench.engine()
+        made.query("pairs", PAIRS)
+        return made
+
+    def read_past(run: Any) -> None:
+        before = run.progress["batch"]
+        bench.deliver(run)
+        assert run.progress["batch"] > before
+        assert run.progress["results"] == run.progress["stores"] == {}
+        for batches in bench.batches.values():
+            batches.append(run.progress["batch"])
+
+    bench.deliver(seconds=2)
+    run = engine().start()
+    run.process_all_available()
+    gone = run.remove_query("pairs")
+    bench.note(run)
+    bench.batches["T"] = [*bench.batches["R"]]  # nobody read it so far
+    read_past(run)
+    read_past(run)
+    assert gone.batch is not None
+    assert run.queries == {}
+    run.stop()
+    assert run.exception is None
+
+    run = engine().start()
+    read_past(run)
+    assert run.queries == {}
+    assert run.generations[-1]["queries"] == []
+    assert "0 queries" in run.explain()
+    change = run.add_query("three", JOIN)
+    bench.deliver(run, 7)
+    first = change.wait("100 seconds")
+    assert change.complete_from is not None
+    assert change.complete_from > first
+    run.stop()
+    assert run.exception is None
+    bench.note(run)
+    since = range(first, run.progress["batch"] + 1)
+    bench.check(run, "pairs", PAIRS, range(gone.batch))
+    bench.check(run, "three", JOIN, since, R=since, S=since, T=since)
+
+
+def test_each_new_stream_waits_for_its_own_query(bench: Bench) -> None:
+    """T is declared before S and needed after it: its first rows are not read past meanwhile. A start goes on with them in that order."""
+    bench.deliver(seconds=2)
+    engine = bench.engine("R")
+    engine.query("one", "SELECT R.a, R.ts AS at FROM R")
+    run = engine.start()
+    run.process_all_available()
+    run.stream(**bench.timed("T"))
+    run.stream(**bench.timed("S"))
+    run.add_query("pairs", PAIRS).wait(100)
+    run.process_all_available()
+    assert not any("T" in entry["input"] for entry in run.recent_progress)
+    run.add_query("two", "SELECT T.b, S.a, S.ts AS at FROM S JOIN T ON S.b = T.b").wait(100)
+    bench.deliver(run)
+    run.stop()
+    assert run.exception is None
+    bench.deliver()
+    engine = bench.engine()
+    engine.query("one", "SELECT R.a, R.ts AS at FROM R")
+    again = engine.start(available_now=True)
+    assert again.await_termination(300)
+    entries = [*run.recent_progress, *again.recent_progress]
+    assert {stream: sum(entry["input"].get(stream, 0) for entry in entries) for stream in COLUMNS} == dict.fromkeys(COLUMNS, 4 * 120)
+
+
 def test_a_stream_is_kept_for_a_query_to_come(bench: Bench) -> None:
     """It is read at once, and the query finds what came before it."""
     bench.deliver(seconds=2)
@@ -251,18 +325,45 @@ def test_a_changed_program_goes_on(bench: Bench) -> None:
         (lambda run, df: run.add_query("q", PAIRS, sink="out"), "not a sink"),
         (lambda run, df: run.add_query("q", PAIRS, history="yes"), "history"),
         (lambda run, df: run.add_query("q", PAIRS, windows="1 second"), "windows"),
+        (lambda run, df: run.add_query("q", PAIRS, windows={"R": ["1 second"]}), "window is not a duration"),
+        (lambda run, df: run.add_query("q", PAIRS, windows={1: "1 second"}), "window is not a duration"),
+        (lambda run, df: run.add_query(1, PAIRS), "query name"),
+        (lambda run, df: run.add_query(["q"], PAIRS), "query name"),
+        (lambda run, df: run.add_query("q", None), "query is text"),
+        (lambda run, df: run.add_query("q", [PAIRS]), "query is text"),
+        (lambda run, df: run.replace_query("pairs", None), "query is text"),
+        (lambda run, df: run.replace_query(None, PAIRS), "query name"),
+        (lambda run, df: run.replace_query("pairs", PAIRS, sink=clash.sinks.Memory), "not a sink"),
         (lambda run, df: run.replace_query("pair", PAIRS), "unknown query"),
+        (lambda run, df: run.remove_query(None), "unknown query"),
+        (lambda run, df: run.remove_query(["pairs"]), "unknown query"),
         (lambda run, df: run.remove_query("pair"), "unknown query"),
-        (lambda run, df: run.remove_query("pairs"), "last query"),
         (lambda run, df: run.rescale(0), "workers"),
         (lambda run, df: run.rescale(workers=True), "workers"),
+        (lambda run, df: run.rescale("x"), "workers"),
+        (lambda run, df: run.rescale(None), "workers"),
         (lambda run, df: run.stream("R", df), "stream of that name"),
         (lambda run, df: run.stream("V", "rate"), "not a DataFrame"),
         (lambda run, df: run.stream("V", df, time="z"), "time column"),
+        (lambda run, df: run.stream("V", df, time=["ts"]), "time column"),
+        (lambda run, df: run.stream("V", df, window=5), "window of stream V"),
+        (lambda run, df: run.stream("V", df, lateness=["1 second"]), "lateness of stream V"),
+        (lambda run, df: run.stream("V", df, keep=["all"]), "keep"),
+        (lambda run, df: run.stream(5, df), "stream name"),
+        (lambda run, df: run.stream(["V"], df), "stream name"),
+        (lambda run, df: run.stream("V", None), "not a DataFrame"),
         (lambda run, df: run.stream("V", df.sparkSession.range(3)), "not a stream"),
         (lambda run, df: run.results("q"), "unknown query"),
         (lambda run, df: run.result_stream("q"), "unknown query"),
+        (lambda run, df: run.results(["pairs"]), "unknown query"),
+        (lambda run, df: run.result_stream(None), "unknown query"),
         (lambda run, df: run.late("q"), "unknown stream"),
+        (lambda run, df: run.late(["R"]), "unknown stream"),
+        (lambda run, df: run.explain("html"), "format"),
+        (lambda run, df: run.explain(["text"]), "format"),
+        (lambda run, df: run.await_termination("soon"), "timeout is not a duration"),
+        (lambda run, df: run.await_termination(True), "timeout"),
+        (lambda run, df: run.await_termination(-1), "timeout"),
     ],
 )
 def test_mistakes(running: tuple[Any, Any], ask: Callable[[Any, Any], object], what: str) -> None:
@@ -297,6 +398,8 @@ def test_what_comes_too_late_is_told(bench: Bench) -> None:
         run.await_termination(0.05)
     change = run.rescale(4)
     assert change.wait(0.01) is None
+    assert change.wait("10 milliseconds") is None
+    assert not run.await_termination("10 milliseconds")
     run.stop()
     with pytest.raises(ClashError, match="ended"):
         change.wait()

@@ -7,7 +7,7 @@ error. What adapting costs when nothing changes is measured apart, over files th
 from __future__ import annotations
 
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -33,6 +33,7 @@ class Second:
 
     experiment: str
     arm: str
+    run: int
     rates: str
     second: int
     tuples: int
@@ -52,6 +53,7 @@ class Planned:
 
     experiment: str
     arm: str
+    run: int
     generation: int
     second: float | None
     batch: int
@@ -68,7 +70,7 @@ class Planned:
 @dataclass(frozen=True)
 class Cost:
     """One run over stable data; CPU as in TPC-H's lines: this Python, in which planning runs, the JVM, the Python workers. `ratio`: of the
-    throughput with adapting to that of the static run of the same round."""
+    throughput with adapting to that without, over the four runs of the round."""
 
     round: int
     arm: str
@@ -85,53 +87,66 @@ class Cost:
     load: float
 
 
-def run(experiments: Sequence[str], rate: int, fast: int, slow: int, stable: int, repeat: int, out: Path) -> None:
+def run(experiments: Sequence[str], rate: int, fast: int, slow: int, runs: int, stable: int, repeat: int, out: Path) -> None:
     with session() as spark:
         for name in experiments:
             if name == "cost":
                 _cost(spark, stable, repeat, out)
             else:
-                _compare(spark, name, Selectivity(rate) if name == "selectivity" else Small(fast, slow), out)
+                _compare(spark, name, Selectivity(rate) if name == "selectivity" else Small(fast, slow), runs, out)
 
 
-def _compare(spark: Any, name: str, script: Selectivity | Small, out: Path) -> None:
+def _compare(spark: Any, name: str, script: Selectivity | Small, runs: int, out: Path) -> None:
     note(f"{name}: warming up")
     run_live(spark, replace(script, timing=WARM), adaptive=True, patience=PATIENCE)
-    runs: dict[str, Ran] = {}
-    for arm in ARMS:
-        runs[arm] = ran = run_live(spark, script, adaptive=arm == "adaptive")
-        note(f"{name}, {arm}: {len(ran.progress)} batches, {len(ran.plans)} plans, {ran.rows:,} results, feeder late by {ran.lag:.2f} s")
-        for plan in ran.plans:
-            note(f"  {plan['second'] or 0:6.1f} s  {plan['reason']}: {', '.join(plan['kept'])}")
-        if not ran.equal:
-            raise ClashError("results differ from DuckDB's", f"{name}, {arm}: {ran.rows} results", "this is a bug of ours")
     rates = ", ".join(f"{stream} {held / 5:,.0f}/s" for stream, held in script.statistics().rates.items())
-    lines = [line for arm, ran in runs.items() for line in seconds_of(name, arm, rates, ran, script.timing)]
-    write(out / f"adaptive-{name}.csv", Second, lines)
-    write(out / f"adaptive-{name}-plans.csv", Planned, [plan for arm, ran in runs.items() for plan in _plans(name, arm, ran)])
-    draw_latencies(
-        name, lines, {arm: [p["second"] for p in ran.plans[1:]] for arm, ran in runs.items()}, script, out / f"adaptive-{name}.png"
-    )
+    lines: list[Second] = []
+    plans: list[Planned] = []
+    for number in range(1, runs + 1):
+        for arm in ARMS if number % 2 else ARMS[::-1]:  # who comes second finds a warmer machine
+            ran = run_live(spark, script, adaptive=arm == "adaptive")
+            told = f"{len(ran.progress)} batches, {len(ran.plans)} plans, {ran.rows:,} results, feeder late by {ran.lag:.2f} s"
+            note(f"{name}, {arm}, run {number}: {told}")
+            for plan in ran.plans:
+                note(f"  {plan['second'] or 0:6.1f} s  {plan['reason']}: {', '.join(plan['kept'])}")
+            if not ran.equal:
+                raise ClashError("results differ from DuckDB's", f"{name}, {arm}: {ran.rows} results", "this is a bug of ours")
+            lines += seconds_of(name, arm, number, rates, ran, script.timing)
+            plans += _plans(name, arm, number, ran)
+            write(out / f"adaptive-{name}.csv", Second, lines)
+            write(out / f"adaptive-{name}-plans.csv", Planned, plans)
+    for arm in ARMS:
+        note(f"{name}, {arm}: " + "; ".join(fall(lines, arm, number, script.timing) for number in range(1, runs + 1)))
+    changes = [plan.second for plan in plans if plan.arm == "adaptive" and plan.generation and plan.second is not None]
+    draw_latencies(name, lines, changes, script, out / f"adaptive-{name}.png")
 
 
-def seconds_of(experiment: str, arm: str, rates: str, ran: Ran, timing: Timing) -> list[Second]:
+def fall(lines: Sequence[Second], arm: str, run: int, timing: Timing) -> str:
+    """The mean of the seconds' medians before the change, and of the last five."""
+    own = {line.second: line.p50 for line in lines if (line.arm, line.run) == (arm, run) and line.p50 is not None}
+    before = statistics.mean(p50 for second, p50 in own.items() if second < timing.change)
+    after = statistics.mean(p50 for second, p50 in own.items() if second >= timing.seconds - 5)
+    return f"{before:.0f} → {after:.0f} ms ({100 * (after / before - 1):+.0f} %)"
+
+
+def seconds_of(experiment: str, arm: str, run: int, rates: str, ran: Ran, timing: Timing) -> list[Second]:
     found = []
     for second in range(round(timing.seconds)):
         tuples, results = ran.tuples.of_second(second), ran.results.of_second(second)
         generation = sum((plan["second"] or 1e9) <= second for plan in ran.plans[1:])
         found.append(
             Second(
-                experiment, arm, rates, second, len(tuples.due), int(tuples.open.sum()), tuples.quantile(0.5), tuples.quantile(0.95),
+                experiment, arm, run, rates, second, len(tuples.due), int(tuples.open.sum()), tuples.quantile(0.5), tuples.quantile(0.95),
                 tuples.quantile(1.0), len(results.due), results.quantile(0.5), results.quantile(0.95), generation,
             )
         )  # fmt: skip
     return found
 
 
-def _plans(experiment: str, arm: str, ran: Ran) -> list[Planned]:
+def _plans(experiment: str, arm: str, run: int, ran: Ran) -> list[Planned]:
     return [
         Planned(
-            experiment, arm, plan["generation"], plan["second"], plan["batch"], plan["batches"], plan["reason"], plan["predicted_old"],
+            experiment, arm, run, plan["generation"], plan["second"], plan["batch"], plan["batches"], plan["reason"], plan["predicted_old"],
             plan["predicted_new"], plan["measured_before"], plan["measured"], "; ".join(k for k in plan["kept"] if "⋈" in k),
             "; ".join(plan["orders"]),
         )
@@ -148,11 +163,10 @@ def _cost(spark: Any, rate: int, repeat: int, out: Path) -> None:
         run_through(spark, script, data, adaptive=True)
         lines: list[Cost] = []
         for number in range(1, repeat + 1):
-            arms = ARMS if number % 2 else ARMS[::-1]  # who comes second finds a warmer machine
-            measured = {arm: _measure(spark, script, data, number, arm) for arm in arms}
-            lines += compared(measured)
-            note(f"round {number}: adaptive {lines[-2].ratio:.3f} of the static throughput, {lines[-2].cpu_ratio:.3f} of its CPU")
-    write(out / "adaptive-cost.csv", Cost, lines)
+            # there and back: who comes later finds a warmer machine
+            lines += compared([_measure(spark, script, data, number, arm) for arm in (*ARMS, *reversed(ARMS))])
+            note(f"round {number}: adaptive {lines[-1].ratio:.3f} of the static throughput, {lines[-1].cpu_ratio:.3f} of its CPU")
+            write(out / "adaptive-cost.csv", Cost, lines)
     note(summary(lines))
 
 
@@ -165,19 +179,22 @@ def _measure(spark: Any, script: Selectivity, data: Path, number: int, arm: str)
     )  # fmt: skip
 
 
-def compared(measured: Mapping[str, Cost]) -> list[Cost]:
-    """The two runs of a round, the adaptive one first, with its ratios."""
-    adaptive, static = measured["adaptive"], measured["static"]
-    ratio, cpu_ratio = adaptive.tuples_per_second / static.tuples_per_second, adaptive.cpu_seconds / static.cpu_seconds
-    return [replace(adaptive, ratio=ratio, cpu_ratio=cpu_ratio), static]
+def compared(measured: Sequence[Cost]) -> list[Cost]:
+    """The runs of a round, with the ratios of the arms' sums."""
+
+    def both(what: str) -> float:
+        sums = {arm: sum(getattr(cost, what) for cost in measured if cost.arm == arm) for arm in ARMS}
+        return float(sums["adaptive"] / sums["static"])
+
+    return [replace(cost, ratio=1 / both("seconds"), cpu_ratio=both("cpu_seconds")) for cost in measured]
 
 
 def summary(lines: Sequence[Cost]) -> str:
     best = {arm: max(line.tuples_per_second for line in lines if line.arm == arm) for arm in ARMS}
-    cpu = {arm: min(line.cpu_seconds for line in lines if line.arm == arm) for arm in ARMS}
-    median = statistics.median(line.ratio for line in lines if line.ratio is not None)
+    ratio = statistics.median(line.ratio for line in lines if line.ratio is not None)
+    cpu = statistics.median(line.cpu_ratio for line in lines if line.cpu_ratio is not None)
     return (
         f"adaptive {best['adaptive']:,.0f} tuples/s, static {best['static']:,.0f} (best of {len(lines) // 2}): "
-        f"{100 * (1 - best['adaptive'] / best['static']):.1f} % less; median of the rounds {100 * (1 - median):.1f} %; "
-        f"CPU {100 * (cpu['adaptive'] / cpu['static'] - 1):.1f} % more"
+        f"{100 * (1 - best['adaptive'] / best['static']):.1f} % less; median of the rounds {100 * (1 - ratio):.1f} % less, "
+        f"with {100 * (cpu - 1):.1f} % more CPU"
     )

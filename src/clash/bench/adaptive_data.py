@@ -92,14 +92,14 @@ class Selectivity(_Linear):
 @dataclass(frozen=True)
 class Small(_Linear):
     """R is much faster than the others. Half of S, T and U are of a kind that meets R: an R finds `fan` S, each of which finds a T, but
-    few of these a U. The other half meet no R, and before the change each other so often that S ⋈ T ⋈ U is large; after it their T finds
-    no U."""
+    few of these a U. The other half meet no R, and before the change each other so often that S ⋈ T ⋈ U is large; after it their T and U
+    find no partner, be it an old one."""
 
     rate: int
     slow: int
-    fan: int = 40
-    crowd: int = 8  # S and T of the second kind, per T and S
-    cell: int = 2  # values of c among them
+    fan: int = 120
+    crowd: int = 4  # S and T of the second kind, per T and S
+    cell: int = 1  # values of c among them
     rare: int = 100_000  # values of c among the first kind
     seed: int = 1
     timing: Timing = Timing()
@@ -149,5 +149,5 @@ class Small(_Linear):
                 "b": mixed(any_of(self.half), _FAR + any_of(max(1, self.half // self.crowd))),
                 "c": mixed(any_of(self.rare), lonely if self.timing.changed(tick) else celled),
             },
-            "U": {"c": mixed(any_of(self.rare), _FAR + any_of(self.cell))},
+            "U": {"c": mixed(any_of(self.rare), -lonely if self.timing.changed(tick) else _FAR + any_of(self.cell))},
         }

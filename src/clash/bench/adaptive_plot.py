@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
+from statistics import median
 from typing import TYPE_CHECKING
 
 from matplotlib.axes import Axes
@@ -22,10 +24,8 @@ TITLES = {
 }
 
 
-def draw_latencies(
-    name: str, lines: Sequence[Second], changes: Mapping[str, Sequence[float | None]], script: Selectivity | Small, path: Path
-) -> None:
-    """`changes`: per arm the seconds at which another plan began."""
+def draw_latencies(name: str, lines: Sequence[Second], changes: Sequence[float], script: Selectivity | Small, path: Path) -> None:
+    """`changes`: the seconds at which another plan began, in all runs."""
     made = figure(8.6, 8.8, TITLES[name])
     upper, lower = made.subplots(2, 1, sharex=True, height_ratios=[1.35, 1])
     _ours(upper, lines, changes, script)
@@ -33,14 +33,30 @@ def draw_latencies(
     save(made, path)
 
 
-def _ours(axes: Axes, lines: Sequence[Second], changes: Mapping[str, Sequence[float | None]], script: Selectivity | Small) -> None:
-    dress(axes, f"Ours on 2 cores: {lines[0].rates}", "", "latency, seconds (log)")
+def middle(lines: Sequence[Second], arm: str) -> list[Second]:
+    """Per second the median of the runs."""
+    by_second: dict[int, list[Second]] = {}
+    for line in lines:
+        if line.arm == arm and line.p50 is not None:
+            by_second.setdefault(line.second, []).append(line)
+    return [
+        replace(runs[0], p50=median(r.p50 or 0 for r in runs), p95=median(r.p95 or 0 for r in runs), open=sum(r.open for r in runs))
+        for _, runs in sorted(by_second.items())
+    ]
+
+
+def _ours(axes: Axes, lines: Sequence[Second], changes: Sequence[float], script: Selectivity | Small) -> None:
+    runs = sorted({line.run for line in lines})
+    dress(axes, f"Ours on 2 cores, {len(runs)} runs each: {lines[0].rates}", "", "latency, seconds (log)")
     for arm in reversed(ARMS):
-        chosen = [line for line in lines if line.arm == arm and line.p50 is not None]
+        chosen = middle(lines, arm)
         xs = [line.second + 0.5 for line in chosen]
         low, high = [(line.p50 or 0) / 1000 for line in chosen], [(line.p95 or 0) / 1000 for line in chosen]
-        axes.plot(xs, low, color=COLOURS[arm], linewidth=1.6, marker="o", markersize=3, label=f"{arm}: median of all tuples")
+        axes.plot(xs, low, color=COLOURS[arm], linewidth=1.6, marker="o", markersize=3, label=f"{arm}: median tuple, median run")
         axes.fill_between(xs, low, high, color=COLOURS[arm], alpha=0.18, linewidth=0, label=f"{arm}: up to the 95th percentile")
+        for run in runs if len(runs) > 1 else ():
+            own = [line for line in lines if (line.arm, line.run) == (arm, run) and line.p50 is not None]
+            axes.plot([o.second + 0.5 for o in own], [(o.p50 or 0) / 1000 for o in own], color=COLOURS[arm], linewidth=0.6, alpha=0.5)
         unfinished = [at for at, line in enumerate(chosen) if line.open]
         if unfinished:
             axes.plot(
@@ -54,7 +70,7 @@ def _ours(axes: Axes, lines: Sequence[Second], changes: Mapping[str, Sequence[fl
     axes.set_yticks(ticks, [f"{value:g}" for value in ticks])
     axes.minorticks_off()
     _mark(axes, script)
-    for at, second in enumerate(second for second in changes["adaptive"] if second is not None and second >= 0):
+    for at, second in enumerate(second for second in changes if second >= 0):
         axes.axvline(
             second,
             color=COLOURS["adaptive"],
@@ -79,7 +95,7 @@ def _relative(axes: Axes, name: str, lines: Sequence[Second], script: Selectivit
             list(theirs), values, color=COLOURS[arm], ls="--", linewidth=1.0, marker="s", markersize=4.5, markerfacecolor="none",
             label=f"{arm}, paper ({before:.0f} ms before)",
         )  # fmt: skip
-        own = {line.second: line.p50 for line in lines if line.arm == arm and line.p50 is not None}
+        own = {line.second: line.p50 for line in middle(lines, arm) if line.p50 is not None}
         mean = sum(value for second, value in own.items() if second < change) / max(1, sum(second < change for second in own))
         ours = [value / mean for value in own.values()]
         highest = max(highest, *values, *(ours if arm == "adaptive" else ()))  # what fails may leave the picture

@@ -102,15 +102,16 @@ def statistics(
 def adaptive(
     experiments: Annotated[str, typer.Option(metavar="NAME,…", help="selectivity, store, cost.")] = "selectivity,store,cost",
     rate: Annotated[int, typer.Option(min=100, help="Tuples per second of each stream, where all are equal.")] = 5000,
-    fast: Annotated[int, typer.Option(min=100, help="Tuples per second of R, where it is the fast one.")] = 30_000,
-    slow: Annotated[int, typer.Option(min=10, help="Tuples per second of the others then.")] = 200,
+    fast: Annotated[int, typer.Option(min=100, help="Tuples per second of R, where it is the fast one.")] = 20_000,
+    slow: Annotated[int, typer.Option(min=10, help="Tuples per second of the others then.")] = 300,
+    runs: Annotated[int, typer.Option(min=1, help="Runs of each of these two with a plan that adapts, and with one that stays.")] = 3,
     stable: Annotated[int, typer.Option(min=100, help="Tuples per second of each stream in the data without a change.")] = 50_000,
-    repeat: Annotated[int, typer.Option(min=1, help="Pairs of runs over it.")] = 3,
+    repeat: Annotated[int, typer.Option(min=1, help="Rounds over it: with adapting, without, without, with.")] = 5,
     out: Out = RESULTS,
 ) -> None:
     """The paper's two adaptive experiments, and what adapting costs when nothing changes."""
     names = _names("experiments", experiments, ("selectivity", "store", "cost"))
-    _run("adaptive", experiments=names, rate=rate, fast=fast, slow=slow, stable=stable, repeat=repeat, out=out)
+    _run("adaptive", experiments=names, rate=rate, fast=fast, slow=slow, runs=runs, stable=stable, repeat=repeat, out=out)
 
 
 @app.command("changes")

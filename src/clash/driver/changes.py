@@ -12,10 +12,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from threading import Condition, Lock
 
+from clash.driver.folders import refuse_mixed
 from clash.driver.generation import Generation
 from clash.driver.job import Asked
 from clash.driver.setup import Setup
 from clash.errors import ClashError, OptionError
+from clash.model.durations import parse_timeout
 from clash.model.statistics import Statistics
 from clash.model.stream import Stream
 from clash.planner.plan import Plan
@@ -45,10 +47,11 @@ class Change:
         """The first batch from which nothing can be missing that came before the query was asked; None until that is known."""
         return self._batch if self.query is None else self._complete
 
-    def wait(self, timeout: float | None = None) -> int | None:
-        """The first batch under it; None if there was none in `timeout` seconds. Without new data there is no batch."""
+    def wait(self, timeout: float | str | None = None) -> int | None:
+        """The first batch under it; None if there was none in `timeout`, seconds or a duration. Without new data there is no batch."""
+        seconds = parse_timeout(timeout, "the timeout")
         with self._told:
-            self._told.wait_for(lambda: self._batch is not None or self._error is not None, timeout)
+            self._told.wait_for(lambda: self._batch is not None or self._error is not None, seconds)
             if self._error is not None:
                 raise self._error
             return self._batch
@@ -80,11 +83,11 @@ class Changes:
 
     def add_query(self, asked: Asked, history: bool = True) -> Change:
         """A new query. With history it also joins tuples that are stored already, without it only those from now on."""
-        return self._ask(f"add {asked.name}", lambda setup: setup.add_query(asked, _flag(history)), asked.name)
+        return self._ask(f"add {asked.name}", lambda setup: self._apart(setup, setup.add_query(asked, _flag(history))), asked.name)
 
     def replace_query(self, asked: Asked, history: bool = True) -> Change:
         """Another query under the same name, at one border."""
-        return self._ask(f"replace {asked.name}", lambda setup: setup.replace_query(asked, _flag(history)), asked.name)
+        return self._ask(f"replace {asked.name}", lambda setup: self._apart(setup, setup.replace_query(asked, _flag(history))), asked.name)
 
     def remove_query(self, name: str) -> Change:
         return self._ask(f"remove {name}", lambda setup: setup.remove_query(name))
@@ -111,12 +114,17 @@ class Changes:
 
     def restart(self, setup: Setup, what: str) -> Change:
         """What a changed program asks for at its start."""
-        return self._ask(what, lambda _: setup)
+        return self._ask(what, lambda before: self._apart(before, setup))
 
     @property
     def setup(self) -> Setup:
         """As it will be after all that was asked for."""
         return self._pending.setup
+
+    def _apart(self, before: Setup, after: Setup) -> Setup:
+        """Results with other columns stay apart; those of the queries that run may still come."""
+        refuse_mixed(after, before, self._running.setup)
+        return after
 
     def _ask(self, what: str, apply: Callable[[Setup], Setup], query: str | None = None, plan: Plan | None = None) -> Change:
         with self._calls:

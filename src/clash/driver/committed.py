@@ -7,6 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from clash.driver.manifest import Manifest
+from clash.driver.rewrite import left, trimmed
 from clash.driver.work import ContainerRecord, Work
 
 Sums = Mapping[int, tuple[int, int, float]]
@@ -25,6 +27,13 @@ class Committed:
     seconds: Mapping[str, float]
     watermarks: Mapping[str, int | None]
     generation: int = 0
+
+    @staticmethod
+    def of(manifest: Manifest, results: Mapping[str, tuple[str, ...]]) -> Committed:
+        told, marks = manifest.told, {name: clock.mark for name, clock in manifest.clocks.items()}
+        counts = {query: told["counts"].get(query, 0) for query in results}
+        held = sizes(manifest.containers)
+        return Committed(manifest.batch, results, counts, told["input"], told["late"], held, told["seconds"], marks, manifest.generation)
 
 
 def tell(reports: Sequence[Mapping[str, Any]], files: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
@@ -47,22 +56,18 @@ def sizes(containers: Iterable[ContainerRecord]) -> dict[str, dict[str, int]]:
     found: dict[str, dict[str, int]] = {}
     for record in containers:
         store = found.setdefault(record.store, {"rows": 0, "bytes": 0, "containers": 0})
-        store["rows"] += record.rows
+        store["rows"] += round(left(record))  # of one that is being rewritten about as many as have not moved yet
         store["bytes"] += record.bytes
         store["containers"] += 1
     return found
 
 
-def after(work: Work, rounds: Iterable[Mapping[str, Any]]) -> list[ContainerRecord]:
+def after(work: Work, rounds: Sequence[Mapping[str, Any]]) -> list[ContainerRecord]:
     """The containers after a batch; a store's are in order of age."""
-    rewritten = set(work.rewrite)
-    found = {record.path: record for record in work.containers if record.path not in rewritten}
-    for report in rounds:
-        for path in report["removed"]:
-            found.pop(path, None)
-        for record in map(ContainerRecord.from_json, report["added"]):
-            found[record.path] = record
-    return list(found.values())
+    merged = {path for report in rounds for path in report["removed"]}  # of those that wrote them: what was adopted is never merged
+    added = [ContainerRecord.from_json(record) for report in rounds for record in report["added"]]
+    found = [rest for record in (*work.containers, *added) if (rest := trimmed(record, work.rewrite)) is not None]
+    return [record for record in found if record.donor is not None or record.path not in merged]
 
 
 def measured(before: Sums, generation: int, told: Mapping[str, Any]) -> dict[int, tuple[int, int, float]]:

@@ -11,14 +11,17 @@ import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from threading import Lock
 from typing import Any, Literal, get_args
 
 import pyarrow as pa
 
+from clash.driver.adopt import taken_over
 from clash.driver.backfill import advanced, filled, next_piece
 from clash.driver.changes import Change, Changes, Pending
-from clash.driver.committed import Committed, after, measured, sizes, tell
+from clash.driver.committed import Committed, after, measured, tell
 from clash.driver.epochs import Epoch, next_epoch
+from clash.driver.folders import refuse_mixed, shelved
 from clash.driver.generation import Generation, next_generation
 from clash.driver.history import History
 from clash.driver.job import FORMAT, Job, reading_order
@@ -26,15 +29,16 @@ from clash.driver.kept import note
 from clash.driver.manifest import Manifest, manifest_path, read_last_manifest, stale_manifests, write_manifest
 from clash.driver.outputs import Outputs
 from clash.driver.replan import Policy, Replanner
-from clash.driver.restart import check_format, restarted
+from clash.driver.restart import check_format, check_timezone, restarted
 from clash.driver.rewrite import choose
 from clash.driver.running import Running
 from clash.driver.setup import Live, Setup, differences
 from clash.driver.watch import Watch
 from clash.driver.watermarks import Clock, advance, observe
-from clash.driver.work import Tuning, Work
+from clash.driver.work import Moved, Tuning, Work
 from clash.errors import CheckpointError, OptionError
-from clash.explain import explain_text
+from clash.evaluate.types import arrow_type
+from clash.explain import explain_dot, explain_json, explain_text
 from clash.model.statistics import Statistics
 from clash.model.stream import Stream
 from clash.planner.plan import Plan
@@ -67,8 +71,9 @@ class Driver:
             self._create(plan)
         recorded = read_json(self.storage, _JOB)
         check_format(recorded, uri)
-        self._refuse_timezone(recorded["timezone"])
+        check_timezone(recorded["timezone"], timezone, uri)
         self.reading: tuple[str, ...] = tuple(recorded["reading"])  # Spark knows its sources by their place in this order
+        self._reading = Lock()  # calls and batches may add to it
         self.manifest = read_last_manifest(self.storage)
         decided = read_json(self.storage, _record(self.last + 1)) if self.storage.exists(_record(self.last + 1)) else None
         number = self.manifest.generation if decided is None else decided["generation"]
@@ -80,12 +85,13 @@ class Driver:
         whole = filled(self.generation, self.manifest.filled)
         self.running.open(self.generation.past(self.manifest.containers, whole) if decided is None else decided["plan"])
         self.changes = Changes(self.generation, self._statistics)
-        self._forced = False
+        self._asked_borders = self._had_borders = 0
         self._recorded: dict[str, Any] = {}  # what the batch that was begun last runs under
+        self._sources = self.reading  # the streams that it may have rows of
         self._started = self.wanted != self.generation.setup or job.to_json() != self.generation.program
         if self._started:
             self.changes.restart(self.wanted, "start with another program")
-        self._extend(job.streams)
+        self._extend(stream.name for stream in job.streams)
         committed = self.history.read(self.manifest.generation).setup.queries
         self.outputs = Outputs(self.uri, [*committed, *self.generation.setup.queries])
         self._write_measured()
@@ -96,28 +102,22 @@ class Driver:
 
     def _create(self, plan: Plan | None) -> None:
         """A new checkpoint: the first generation first, because a job without a plan could not go on."""
-        if not self.job.queries:  # a later start may list none: those that were added at run time go on
+        if not self.job.queries:  # most likely forgotten; a later start may list none, and go on with those of calls, or with none
             raise OptionError("there is no query to run", "", 'call engine.query("q1", "SELECT …") before engine.start()')
         setup = Setup.of(self.job)
+        refuse_mixed(setup)
         plan = plan or setup.optimize(self.job.statistics)  # the heuristic: a start never waits for the solver
         self.history.write(next_generation(None, 0, 0, setup, self.job.to_json(), plan, "start"))
         order = reading_order(self.job.streams, self.job.statistics)
         write_json(self.storage, _JOB, {"format": FORMAT, "timezone": self.timezone, "reading": order})
 
-    def _refuse_timezone(self, recorded: str) -> None:
-        if recorded != self.timezone:
-            raise CheckpointError(
-                "the checkpoint belongs to another job",
-                f"{self.uri}: timezone was {recorded!r}, now {self.timezone!r}",
-                "set spark.sql.session.timeZone as it was, or use another checkpoint folder",
-            )
-
-    def _extend(self, streams: Iterable[Stream]) -> None:
+    def _extend(self, streams: Iterable[str]) -> None:
         """New streams come behind the others: Spark keeps what it has read by their places."""
-        new = [stream.name for stream in streams if stream.name not in self.reading]
-        if new:
-            self.reading = (*self.reading, *new)
-            write_json(self.storage, _JOB, {"format": FORMAT, "timezone": self.timezone, "reading": [*self.reading]})
+        with self._reading:
+            new = [name for name in streams if name not in self.reading]
+            if new:
+                write_json(self.storage, _JOB, {"format": FORMAT, "timezone": self.timezone, "reading": [*self.reading, *new]})
+                self.reading = (*self.reading, *new)
 
     # ---- looking -----------------------------------------------------------------------------------------------
 
@@ -151,8 +151,8 @@ class Driver:
 
     def query(self, name: str) -> Live | None:
         """The query that has this name or, if none does, had it last."""
-        if name not in self.known:
-            found = self.history.last_of(name)
+        if name not in [*self.known]:  # whatever a user gives
+            found = self.history.last_of(name) if isinstance(name, str) else None
             if found is None:
                 return None
             self.outputs.learn([found[0]])
@@ -166,12 +166,20 @@ class Driver:
             raise OptionError("unknown query", repr(query), "name one that was added")
         return result_schema(found[1])
 
+    def late_schema(self, stream: str) -> pa.Schema:
+        """Late rows have the columns that are read of their stream; where nobody reads it now, those that may have been."""
+        if stream in self.program.streams:
+            return self.program.late_schema(stream)
+        return pa.schema([(name, arrow_type(kind)) for name, kind in self.changes.setup.by_name[stream].columns])
+
     def explain(self, format: Format = "text") -> str:
-        """The plan that runs."""
+        """The plan that runs. Planning for the other strategies, to compare them, would take its time from the stream."""
         if format not in FORMATS:
             raise OptionError("unknown format", repr(format), f"write {', '.join(FORMATS)}")
         plan = self.generation.plan
-        return explain_text(plan, compare=False) if format == "text" else plan.explain(format)
+        if format == "dot":
+            return explain_dot(plan)
+        return explain_json(plan, compare=False) if format == "json" else explain_text(plan, compare=False)
 
     def generations(self) -> list[dict[str, Any]]:
         """Every generation so far, oldest first: when, why, and what it cost beside what was expected."""
@@ -190,14 +198,13 @@ class Driver:
         return self.planner.latest or self.job.statistics or self.generation.plan.asked.statistics
 
     def add_stream(self, stream: Stream) -> Change:
-        """A stream for queries to come; Spark has to read it from its next start on."""
-        change = self.changes.add_stream(stream, self.last + 1)
-        self._extend([stream])
-        return change
+        """A stream for queries to come: nobody reads it before one needs it, so that its first rows are there for that one."""
+        return self.changes.add_stream(stream, self.last + 1)
 
-    def force_border(self) -> None:
-        """The next batch that is not recorded yet starts an epoch."""
-        self._forced = True
+    def read(self, streams: Iterable[str]) -> None:
+        """Spark is to read these streams, too, from its next start on, and the next batch that is not recorded yet starts an epoch."""
+        self._asked_borders += 1
+        self._extend(streams)
 
     # ---- a batch -----------------------------------------------------------------------------------------------
 
@@ -213,10 +220,10 @@ class Driver:
             )
         found = self.storage.exists(_record(batch))
         recorded = read_json(self.storage, _record(batch)) if found else self._decide(batch, max(now, self.manifest.now))
-        self._recorded = recorded
+        self._recorded, self._sources = recorded, self.reading
         reach("after-record")
         watermarks = {name: mark for name, (_, mark, _) in recorded["clocks"].items()}
-        containers = self.running.live(self.manifest.containers, watermarks)
+        containers = self.running.live(self._found(self.running).containers, watermarks)
         self.running.open(recorded["plan"])
         return Work(
             uri=self.uri,
@@ -232,25 +239,26 @@ class Driver:
             containers=containers,
             sinks={query.name: query.place(self.uri) for query in self.generation.setup.queries},
             layouts=self.running.layouts(containers),
-            rewrite=tuple(recorded["rewrite"]),
+            rewrite=tuple(Moved(*moved) for moved in recorded["rewrite"]),
             backfill=tuple((store, first, upto) for store, first, upto in recorded["backfill"]),
             tuning=self.tuning,
         )
 
     def _decide(self, batch: int, now: int) -> dict[str, Any]:
         """Records what the batch runs under: first the generation, if it starts one, then all of it."""
-        forced, self._forced = self._forced, False  # before looking at what waits: what is asked for after this forces the next batch
-        epoch = next_epoch(self.manifest.epoch, self.job.epoch, batch, now, self._started or forced)
+        borders = self._asked_borders  # before looking at what waits: what is asked for after this forces the next batch
+        epoch = next_epoch(self.manifest.epoch, self.job.epoch, batch, now, self._started or borders > self._had_borders)
         border = epoch.batch == batch
         taken, running = self._border(batch, epoch) if border else (None, self.running)
+        self._extend(stream.name for stream in running.topology.streams)
         clocks = self._clocks(running, now)
         marks = {name: clock.mark for name, clock in clocks.items()}
-        containers = running.live(self.manifest.containers, marks)
-        progress, most = self.manifest.filled, self.tuning.rewrite_rows
-        piece = next_piece(running.generation, running.topology, containers, progress, most)
+        containers = running.live(self._found(running).containers, marks)
+        progress = self.manifest.filled
+        piece = next_piece(running.generation, running.topology, containers, progress, self.tuning.rewrite_rows)
         filling = frozenset() if piece is None else frozenset([piece[0]])
         plan = running.open(running.generation.past(containers, filled(running.generation, progress), filling))
-        rewrite = choose(containers, running.topology, running.layouts(containers), most)
+        rewrite = choose(containers, running.topology, running.layouts(containers), self.tuning)
         reach("before-record")
         recorded = {
             "now": now,
@@ -258,10 +266,11 @@ class Driver:
             "generation": running.generation.number,
             "epoch": [*epoch],
             "clocks": {name: [clock.high, clock.mark, clock.seen] for name, clock in clocks.items()},
-            "rewrite": [*rewrite],
+            "rewrite": [[*moved] for moved in rewrite],
             "backfill": [] if piece is None else [[*piece]],
         }
         write_json(self.storage, _record(batch), recorded)
+        self._had_borders = borders
         ended, self.running = self.generation, running
         self.outputs.learn(self.generation.setup.queries)
         self.changes.done(taken, self.generation, batch)
@@ -269,6 +278,10 @@ class Driver:
             self._started = False
             self._ask(epoch, ended)
         return recorded
+
+    def _found(self, running: Running) -> Manifest:
+        """What the batch to come starts from: a new store may begin with what another one has."""
+        return taken_over(self.manifest, running.generation.batch, running.generation.adopted)
 
     def _clocks(self, running: Running, now: int) -> dict[str, Clock]:
         """A stream that is read anew has not been idle; one that is not read keeps its watermark, which never falls."""
@@ -294,16 +307,17 @@ class Driver:
             for name, tau in report["taus"].items():
                 highs[name] = max(tau, highs.get(name, tau))
         numbers = max((report["numbers"] for report in ingested), default=0)
-        before, running = self.manifest, self.running
+        running, last = self.running, self.manifest
+        before = self._found(running)
         gone = running.gone(before, work)
-        streams = running.generation.setup.streams
+        streams = [stream for stream in running.generation.setup.streams if stream.name in self._sources]
         missing, complete = running.completeness(before, work, highs)
         manifest = Manifest(
             batch=work.batch,
             now=work.now,
             first=work.first + numbers * work.partitions,
             clocks=observe(clocks, highs, told["input"], work.now),
-            containers=(*running.held(before.containers, work.watermarks), *after(work, rounds)),
+            containers=tuple(after(work, rounds)),
             files=tuple(files),
             told=told,
             generation=work.generation,
@@ -322,7 +336,7 @@ class Driver:
         self.changes.completed(manifest.complete)
         self.watch.add(found, self.topology)
         committed = self.finish(work.batch)
-        self._clean(before, [path for report in rounds for path in report["removed"]])
+        self._clean(last, [path for report in rounds for path in report["removed"]])
         return committed
 
     def finish(self, batch: int) -> Committed:
@@ -333,18 +347,7 @@ class Driver:
         paths = self.outputs.publish(manifest)
         results = {name: tuple(paths.get(name, ())) for name in self.history.read(manifest.generation).setup.names}
         reach("after-publish")
-        told = manifest.told
-        return Committed(
-            batch,
-            results,
-            {query: told["counts"].get(query, 0) for query in results},
-            told["input"],
-            told["late"],
-            sizes(manifest.containers),
-            told["seconds"],
-            {name: clock.mark for name, clock in manifest.clocks.items()},
-            manifest.generation,
-        )
+        return Committed.of(manifest, results)
 
     def handed_over(self, batch: int) -> None:
         """The batch's results have reached the functions that wanted them: their files can go."""
@@ -372,10 +375,10 @@ class Driver:
         try:
             if plan is None or not self.wanted.fits(plan):
                 plan = self.wanted.optimize(self._statistics(), start=self.generation.plan)
-            setup = self._shelved(self.wanted, plan)
+            setup = shelved(self.wanted, plan, self.history, self.generation.number + 1)
             predicted = None if offer is None else offer.predicted
             arrival = self.manifest.first << NUMBER_BITS
-            generation = next_generation(self.generation, batch, arrival, setup, self.job.to_json(), plan, reason, predicted)
+            generation = next_generation(self.generation, batch, arrival, setup, self.job.to_json(), plan, reason, predicted, self.manifest)
         except Exception as error:
             self.changes.refuse(pending, error)
             return None, self.running
@@ -383,23 +386,12 @@ class Driver:
         reach("after-generation")
         return pending, Running(self.storage, self.timezone, self.history, generation.number, self.running)
 
-    def _shelved(self, setup: Setup, plan: Plan) -> Setup:
-        """A new query whose name another one had, with other columns in its results, has a folder of its own under the checkpoint."""
-        queries = []
-        outputs = {q.name: [(o.name, o.expression.type) for o in q.outputs] for q in plan.queries}
-        for query in setup.queries:
-            former = self.history.last_of(query.name) if query.batch is None and query.asked.sink.kind != "parquet" else None
-            if former is not None:
-                same = [(o.name, o.expression.type) for o in former[1].outputs] == outputs[query.name]
-                query = replace(query, folder=former[0].folder if same else f"{query.name}.{self.generation.number + 1}")
-            queries.append(query)
-        return replace(setup, queries=tuple(queries))
-
     def _ask(self, epoch: Epoch, ended: Generation) -> None:
         """Beside the stream: is there a better plan, by what the epochs so far have shown? The last of them was under `ended`."""
         generation = self.generation
         stirred = self.watch.end_epoch(ended.plan.queries, ended.setup)
-        if self.job.adaptive and self.replanner is None and epoch.number > 0 and (stirred or self.planner.rested(generation.number)):
+        wanted = self.job.adaptive and self.replanner is None and epoch.number > 0 and generation.setup.queries
+        if wanted and self.planner.rested(generation.number, stirred):
             look = partial(self.watch.statistics, generation.plan.queries, generation.setup)
             self.planner.ask(generation.number, epoch.number, generation.setup, generation.plan, look)
         else:

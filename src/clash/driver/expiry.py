@@ -14,10 +14,8 @@ from clash.driver.generation import Begun
 from clash.driver.work import ContainerRecord
 from clash.model.relation import Relation
 from clash.model.stream import Stream
-from clash.planner.orders import StoreKey
 from clash.topology import Topology
 from clash.topology.data import Store
-from clash.topology.names import store_id
 
 Watermarks = Mapping[str, int | None]
 Need = tuple[dict[int, int | None], str]  # part number → D[k, j], and j's stream
@@ -30,8 +28,7 @@ class Expiry:
         self.topology, self.introduced = topology, introduced
         self.needs = {store.id: list(self._needs(store)) for store in topology.stores}
         all_kept = {stream.name: stream for stream in streams if stream.keep == "all"}
-        self.held = {store_id(StoreKey(name, None)): stream for name, stream in all_kept.items()}
-        self.held |= {store.id: all_kept[store.stream] for store in topology.stores if store.stream in all_kept}
+        self.held = {store.id: all_kept[store.stream] for store in topology.stores if store.stream in all_kept}
 
     def dead(self, record: ContainerRecord, watermarks: Watermarks) -> bool:
         held = self.held.get(record.store)

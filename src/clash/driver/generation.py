@@ -11,6 +11,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
+from clash.driver.adopt import Adoption, choose_donors
+from clash.driver.manifest import Manifest
 from clash.driver.planfile import plan_from_json, plan_to_json
 from clash.driver.setup import Setup
 from clash.driver.work import ContainerRecord, Laid
@@ -21,6 +23,7 @@ from clash.topology import Topology
 from clash.topology.past import Past
 
 FOLDER = "generations"
+BEGINNING = Manifest()
 
 
 class Begun(NamedTuple):
@@ -33,7 +36,8 @@ class Begun(NamedTuple):
 @dataclass(frozen=True)
 class Generation:
     """`arrival`: of the first tuple under it. `program`: what the program asked for at its last start. `timed`: do tuples carry event
-    times? `predicted`: what the planner expected the plan before and this one to cost, where it compared them."""
+    times? `predicted`: what the planner expected the plan before and this one to cost, where it compared them. `adopted`: with what its new
+    base stores begin."""
 
     number: int
     batch: int
@@ -47,6 +51,7 @@ class Generation:
     laid: Mapping[str, Laid]
     reason: str
     predicted: tuple[float, float] | None = None
+    adopted: tuple[Adoption, ...] = ()
 
     def past(
         self, containers: Iterable[ContainerRecord], filled: frozenset[str] = frozenset(), filling: frozenset[str] = frozenset()
@@ -81,6 +86,7 @@ class Generation:
             "laid": {store: laid.to_json() for store, laid in self.laid.items()},
             "reason": self.reason,
             "predicted": None if self.predicted is None else [*self.predicted],
+            "adopted": [[*adoption] for adoption in self.adopted],
         }
 
     @staticmethod
@@ -93,6 +99,7 @@ class Generation:
             "introduced": {store: Begun(*begun) for store, begun in data["introduced"].items()},
             "laid": {store: Laid.from_json(laid) for store, laid in data["laid"].items()},
             "predicted": None if predicted is None else (predicted[0], predicted[1]),
+            "adopted": tuple(Adoption(*adoption) for adoption in data["adopted"]),
         }
         return Generation(**{**data, **read})
 
@@ -106,30 +113,34 @@ def next_generation(
     plan: Plan,
     reason: str,
     predicted: tuple[float, float] | None = None,
+    known: Manifest = BEGINNING,
 ) -> Generation:
-    """The generation that starts with `batch`, whose first arrival is `arrival`."""
+    """The generation that starts with `batch`, whose first arrival is `arrival`, after what is `known`."""
     number = 0 if previous is None else previous.number + 1
     plan = _keeping_all(plan, setup)
     topology, timed = plan.topology, plan.topology.timed
     before = previous.introduced if previous is not None and previous.timed == timed else {}  # else the rows have other columns
+    begun = {query.name: query.history for query in setup.queries if query.batch is None}
+    adopted = () if previous is None else choose_donors(previous.plan.topology, topology, known, begun)
+    sources = {adoption.store: adoption.source for adoption in adopted}
     introduced = {store.id: before.get(store.id, Begun(number, arrival)) for store in topology.stores if store.join is not None}
     laid = {}
     for store in topology.stores:
         now = Laid(number, store.layouts, plan.workers)
         old = None if previous is None else previous.laid.get(store.id)
-        anew = store.id in introduced and introduced[store.id].generation == number
+        anew = store.id in sources or (store.id in introduced and introduced[store.id].generation == number)
         laid[store.id] = now if old is None or anew or old[1:] != now[1:] else old
     live = tuple(replace(q, batch=batch, arrival=arrival) if q.batch is None else q for q in setup.queries)
     setup = replace(setup, queries=live)
-    columns = _columns(previous, arrival, topology)
-    return Generation(number, batch, arrival, setup, program, plan, timed, introduced, columns, laid, reason, predicted)
+    columns = _columns(previous, arrival, topology, sources)
+    return Generation(number, batch, arrival, setup, program, plan, timed, introduced, columns, laid, reason, predicted, adopted)
 
 
 def _keeping_all(plan: Plan, setup: Setup) -> Plan:
-    """A stream that is kept for queries to come has a store, read by nobody yet. Queries with stores of their own would not read it."""
+    """A stream that is kept for queries to come has a store, read by nobody yet."""
     stored = {store.key.stream for store in plan.stores}
     names = [stream.name for stream in setup.streams if stream.keep == "all" and stream.name not in stored]
-    if not names or plan.strategy == "independent":
+    if not names:
         return plan
     extra = tuple(StorePlan(StoreKey(name, None), (Layout("hash"),), plan.asked.statistics.rate(name), 0.0) for name in names)
     return replace(plan, stores=(*plan.stores, *extra))
@@ -139,16 +150,16 @@ def oldest_arrivals(containers: Iterable[ContainerRecord]) -> dict[str, int]:
     """Per store the smallest arrival of any row."""
     found: dict[str, int] = {}
     for record in containers:
-        found[record.store] = min(record.first, found.get(record.store, record.first))
+        found[record.store] = min(record.oldest, found.get(record.store, record.oldest))
     return found
 
 
-def _columns(previous: Generation | None, arrival: int, topology: Topology) -> dict[str, dict[str, int]]:
+def _columns(previous: Generation | None, arrival: int, topology: Topology, sources: Mapping[str, str]) -> dict[str, dict[str, int]]:
     all_kept = {stream.name for stream in topology.streams if stream.keep == "all"}
     found = {}
     for store in topology.stores:
         if store.stream is not None and store.stream not in all_kept:
-            before = {} if previous is None else previous.columns.get(store.id, {})
+            before = {} if previous is None else previous.columns.get(sources.get(store.id, store.id), {})
             found[store.id] = {column.column: before.get(column.column, arrival) for column in store.columns}
     return found
 

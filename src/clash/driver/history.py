@@ -35,7 +35,9 @@ class History:
         write_json(self.storage, generation_path(generation.number), generation.to_json())
         self._read[generation.number] = generation
         self._told.pop(generation.number, None)
-        if self._names is not None:
+        if self._names is not None and generation.number in self._names.values():
+            self._names = None  # its number was used before, by one that no batch ran under
+        elif self._names is not None:
             self._names |= dict.fromkeys(generation.setup.names, generation.number)
 
     def keep(self, live: set[int]) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
@@ -13,7 +15,8 @@ from clash.planner.costs import CostName, LayoutRule
 from clash.planner.space import StrategyName
 
 SinkKind = Literal["checkpoint", "parquet", "memory", "console", "foreach"]
-FORMAT = 3
+FORMAT = 4
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +25,14 @@ class SinkRecord:
 
     kind: SinkKind = "checkpoint"
     path: str | None = None
+
+    @property
+    def folder(self) -> str | None:
+        """A Parquet sink's folder in one spelling, whichever way its path is written; None for other sinks."""
+        if self.path is None:
+            return None
+        local = re.sub("^file:/*", "/", self.path)
+        return self.path.rstrip("/") if _SCHEME.match(local) else os.path.realpath(local)
 
     @property
     def handed_over(self) -> bool:
@@ -95,7 +106,7 @@ def refuse_twice(streams: Iterable[Stream], queries: Iterable[Asked]) -> None:
     for what, values, hint in (
         ("queries of one name", [q.name for q in queries], "give one of them another name"),
         ("streams of one name", [s.name for s in streams], "give one of them another name"),
-        ("queries write to one folder", [q.sink.path for q in queries if q.sink.path is not None], "give each a folder of its own"),
+        ("queries write to one folder", [q.sink.folder for q in queries if q.sink.folder is not None], "give each a folder of its own"),
     ):
         twice = [value for at, value in enumerate(values) if value in values[:at]]
         if twice:

@@ -1,8 +1,8 @@
 """What base stores kept, and from which batch on the results of a new query are complete.
 
 Invariant: `complete_from` is the first batch whose watermarks have passed whatever may be missing for the query: tuples that had gone from
-the store before it was asked, or that came while too few columns or rows were kept. Per stream: the largest event time gone, and a log of
-what was kept with the largest event time under it.
+the store before it was asked, or that came while too few columns or rows were kept. Per store: the largest event time gone; per stream: a
+log of what its stores kept, with the largest event time under it. Every tuple that ever came is under some entry of the log.
 """
 
 from __future__ import annotations
@@ -16,8 +16,10 @@ from clash.model.expressions import Expr, to_json
 from clash.model.query import Query
 from clash.model.relation import Relation
 from clash.model.stream import Stream
+from clash.planner.orders import StoreKey
 from clash.topology import Topology
 from clash.topology.columns import named
+from clash.topology.names import store_id
 from clash.topology.stores import as_stored
 
 MOST = 64  # entries of a stream's log; beyond that the oldest are told as if nothing had been kept
@@ -34,12 +36,11 @@ class Entry:
     kept: frozenset[Kept]
     tau: int
 
-    def serves(self, query: Query, relation: Relation) -> bool:
-        """Did some store keep all that the query needs of the relation?"""
-        needs, (filters, keys) = _needs(query, relation), _rule(query, relation)
+    def serves(self, query: Query, relation: Relation, owner: str | None) -> bool:
+        """Did the owner's store keep all that the query needs of the relation?"""
+        needed, (filters, keys) = needs(query, relation), _rule(query, relation)
         return any(
-            owner in (None, query.name) and needs <= names and any(f <= filters and k <= keys for f, k in rules)
-            for owner, names, rules in self.kept
+            mine == owner and needed <= names and any(f <= filters and k <= keys for f, k in rules) for mine, names, rules in self.kept
         )
 
     def to_json(self) -> list[Any]:
@@ -78,22 +79,30 @@ def note(
     for stream in streams:
         tau = highs.get(stream.name) if stream.name in read else (now if stream.time is None else UNREAD)
         kept = keeping(topology, stream.name)
-        entries = [Entry(_left(entry.kept, kept), settled(entry.tau, stream, highs)) for entry in log.get(stream.name, ())]
+        left = {owner: gone.get(store_id(StoreKey(stream.name, None, owner)), -UNREAD) for owner, _, _ in kept}
+        entries: dict[tuple[frozenset[Kept], bool], int] = {}  # those that differ in nothing are one; a time to be known is not a time
+        for entry in log.get(stream.name, ()):
+            _add(entries, _left(entry, kept, left), settled(entry.tau, stream, highs))
         if tau is not None:
-            if entries and entries[-1].kept == kept:
-                entries[-1] = Entry(kept, max(tau, entries[-1].tau))
-            else:
-                entries.append(Entry(kept, tau))
-        if len(entries) > MOST:
-            entries[:2] = [Entry(frozenset(), max(entries[0].tau, entries[1].tau))]
-        found[stream.name] = tuple(e for at, e in enumerate(entries) if at == len(entries) - 1 or e.tau > gone.get(stream.name, -UNREAD))
+            _add(entries, kept, tau)
+        told = [Entry(some, latest) for (some, _), latest in entries.items()]
+        if len(told) > MOST:
+            told[:2] = [Entry(frozenset(), max(told[0].tau, told[1].tau))]
+        found[stream.name] = tuple(told)
     return found
 
 
-def _left(kept: frozenset[Kept], now: frozenset[Kept]) -> frozenset[Kept]:
-    """What a store still has of what it kept: a column that it does not keep now is lost for all its rows."""
-    today = {owner: names for owner, names, _ in now}
-    return frozenset((owner, names & today.get(owner, names), rules) for owner, names, rules in kept)
+def _add(entries: dict[tuple[frozenset[Kept], bool], int], kept: frozenset[Kept], tau: int) -> None:
+    """The newest comes last."""
+    key = kept, tau == UNREAD
+    entries[key] = max(tau, entries.pop(key, tau))
+
+
+def _left(entry: Entry, now: frozenset[Kept], gone: Mapping[str | None, int]) -> frozenset[Kept]:
+    """What stores still have of what they kept: a column that one does not keep now is lost for all its rows; `gone`, by owner: those up to
+    that time may be. A store that is not there has nothing."""
+    today = {owner: names for owner, names, _ in now if entry.tau > gone[owner]}
+    return frozenset((owner, names & today[owner], rules) for owner, names, rules in entry.kept if owner in today)
 
 
 def settled(tau: int, stream: Stream, highs: Mapping[str, int]) -> int:
@@ -102,12 +111,14 @@ def settled(tau: int, stream: Stream, highs: Mapping[str, int]) -> int:
     return tau if known or stream.lateness is None else highs[stream.name] + stream.lateness
 
 
-def missing(query: Query, log: Log, gone: Mapping[str, int]) -> dict[Relation, int]:
-    """Per relation the largest event time of a tuple that came before the query and may not be there for it; none if all are."""
+def missing(query: Query, log: Log, gone: Mapping[str, int], owner: str | None = None) -> dict[Relation, int]:
+    """Per relation the largest event time of a tuple that came before the query and may not be there for it; none if all are. `owner`: of
+    the stores that it reads."""
     found: dict[Relation, int] = {}
     for relation in query.join.relations:
-        taus = [entry.tau for entry in log.get(relation.stream, ()) if not entry.serves(query, relation)]
-        taus += [gone[relation.stream]] if relation.stream in gone else []
+        taus = [entry.tau for entry in log.get(relation.stream, ()) if not entry.serves(query, relation, owner)]
+        store = store_id(StoreKey(relation.stream, None, owner))
+        taus += [gone[store]] if store in gone else []
         if taus:
             found[relation] = max(taus)
     return found
@@ -124,7 +135,8 @@ def is_complete(query: Query, lacking: Mapping[Relation, int], marks: Marks) -> 
     return True
 
 
-def _needs(query: Query, relation: Relation) -> frozenset[str]:
+def needs(query: Query, relation: Relation) -> frozenset[str]:
+    """The columns of the relation that the query reads."""
     return frozenset(attribute.column for attribute in named(query) if attribute.relation == relation)
 
 

@@ -23,9 +23,9 @@ FOLDER = "manifests"
 
 @dataclass(frozen=True)
 class Manifest:
-    """`first`: the arrival number that the next batch starts with. `told`: what is shown of the batch. `gone`: per stream, the largest
-    event time that its store has lost; `kept`: what it kept, see `clash.driver.kept`. `missing`: per query, what may be missing for it;
-    `complete`: from which batch on nothing is. `measured`: of this generation and the one before, batches, tuples and seconds.
+    """`first`: the arrival number that the next batch starts with. `told`: what is shown of the batch. `gone`: per base store, the largest
+    event time that it has lost; `kept`: per stream, what was kept of it, see `clash.driver.kept`. `missing`: per query, what may be missing
+    for it; `complete`: from which batch on nothing is. `measured`: of this generation and the one before, batches, tuples and seconds.
     `filled`: how far intermediate stores are filled in, see `clash.driver.backfill`."""
 
     batch: int = -1

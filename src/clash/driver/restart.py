@@ -28,6 +28,15 @@ def check_format(recorded: Mapping[str, Any], uri: str) -> None:
         )
 
 
+def check_timezone(recorded: str, now: str, uri: str) -> None:
+    if recorded != now:
+        raise CheckpointError(
+            "the checkpoint belongs to another job",
+            f"{uri}: timezone was {recorded!r}, now {now!r}",
+            "set spark.sql.session.timeZone as it was, or use another checkpoint folder",
+        )
+
+
 def restarted(generation: Generation, job: Job, uri: str) -> Setup:
     """The set-up that the program wants now."""
     running, last = generation.setup, generation.program
@@ -52,13 +61,6 @@ def restarted(generation: Generation, job: Job, uri: str) -> Setup:
             queries.append(Live(asked))
     options = {name: value for name, value in job.to_json()["options"].items() if value != last["options"].get(name)}
     after = replace(running, queries=tuple(queries), streams=job.streams, **options)
-    if not queries:
-        if now:
-            hint = "give one of them another name or text"
-            raise CheckpointError("no query is left", f"{uri}: {', '.join(now)} were removed at run time", hint)
-        raise CheckpointError(
-            "no query is left", f"{uri}: the program lists none", 'call engine.query("q1", "SELECT …") before engine.start()'
-        )
     refuse_twice(after.streams, [query.asked for query in after.queries])
     kept = {query.name for query in queries if query.batch is not None}
     read = {relation.stream for query in generation.plan.queries if query.name in kept for relation in query.join.relations}

@@ -1,43 +1,84 @@
-"""Which containers of older generations a batch rewrites into today's layout.
+"""Which rows of older generations a batch rewrites into today's layout.
 
-Invariant: a row leaves all slots of its old generation in the very commit that adds it to today's. Where a generation had a row more than
-once (several layouts, or a copy on every worker), it is therefore rewritten as a whole; else container by container. What expires by
-itself is left alone. So the work per batch is bounded, and at some time every store has one generation.
+Invariant: a row leaves all slots of its old generation, all copies of it, in the very commit that adds it to today's. A piece is therefore
+a range of arrivals, not of files: what a store has of a generation up to an arrival moves, and of each of its containers only the rows
+from there on count any more. Where nothing expires, every store has one generation at some time; where rows expire by themselves, a few
+older ones are left alone, and of many the smallest move, so that changes that come often do not pile up. The work per batch is bounded.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from clash.driver.work import ContainerRecord, Laid
+from clash.driver.work import ContainerRecord, Laid, Moved, Tuning
 from clash.model.layout import ALL
 from clash.topology import Topology
 
 
 def choose(
-    containers: Iterable[ContainerRecord],
-    topology: Topology,
-    layouts: Mapping[str, tuple[Laid, ...]],
-    most: int,
-) -> tuple[str, ...]:
-    """Paths, oldest first: about `most` rows, and at least one container if there is any."""
+    containers: Iterable[ContainerRecord], topology: Topology, layouts: Mapping[str, tuple[Laid, ...]], tuning: Tuning
+) -> tuple[Moved, ...]:
+    """About `rewrite_rows` rows, the oldest generations first, and some if there are any."""
     old: dict[tuple[int, str], list[ContainerRecord]] = {}
     for record in containers:
-        if record.generation != layouts[record.store][-1].generation and not expires(topology, record.store):
+        laid = _laid(layouts[record.store], record.generation)
+        if laid is not layouts[record.store][-1] and record.copy == 0 and (record.slot == 0 or laid.layouts[0] != ALL):
             old.setdefault((record.generation, record.store), []).append(record)
-    chosen: list[str] = []
-    rows = 0
-    for (generation, store), records in sorted(old.items()):
-        laid = next(laid for laid in layouts[store] if laid.generation == generation)
-        whole = len(laid.layouts) > 1 or ALL in laid.layouts
-        for piece in [records] if whole else [[record] for record in records]:
-            if chosen and rows + sum(record.rows for record in piece) > most:
-                return tuple(chosen)
-            rows += sum(record.rows for record in piece)
-            chosen += [record.path for record in piece]
-    return tuple(chosen)
+    moved: list[Moved] = []
+    room = float(tuning.rewrite_rows)
+    for generation, store in sorted(_burdens(old, topology, tuning.generations)):
+        records = old[generation, store]
+        upto = _cut(records, room)
+        room -= _before(records, upto)
+        moved.append(Moved(store, generation, upto))
+        if room <= 0:
+            break
+    return tuple(moved)
+
+
+def trimmed(record: ContainerRecord, moved: Iterable[Moved]) -> ContainerRecord | None:
+    """What is left of a container when rows have moved; None for nothing."""
+    for store, generation, upto in moved:
+        if (store, generation) == (record.store, record.generation):
+            record = record.since(upto)
+    return record if record.last >= record.oldest else None
+
+
+def left(record: ContainerRecord) -> float:
+    """How many of its rows count, if they came evenly."""
+    return record.rows * (record.last + 1 - record.oldest) / (record.last + 1 - record.first)
 
 
 def expires(topology: Topology, store: str) -> bool:
     """Do its rows go by themselves, since windows bound them and watermarks move?"""
     return topology.store[store].horizon is not None and all(stream.lateness is not None for stream in topology.streams)
+
+
+def _laid(layouts: Sequence[Laid], generation: int) -> Laid:
+    return next(laid for laid in layouts if laid.generation == generation)
+
+
+def _burdens(old: Mapping[tuple[int, str], Sequence[ContainerRecord]], topology: Topology, most: int) -> Iterator[tuple[int, str]]:
+    """All but the `most` largest generations of stores that expire, and all of the others."""
+    by_store: dict[str, list[tuple[float, int]]] = {}
+    for (generation, store), records in old.items():
+        by_store.setdefault(store, []).append((sum(map(left, records)), generation))
+    for store, sized in by_store.items():
+        kept = most if expires(topology, store) else 0
+        yield from ((generation, store) for _, generation in sorted(sized, reverse=True)[kept:])
+
+
+def _cut(records: Sequence[ContainerRecord], most: float) -> int:
+    """The arrival up to which about `most` rows came, beyond the first."""
+    low, high = min(record.oldest for record in records), max(record.last for record in records) + 1
+    if _before(records, high) <= most:
+        return high
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if _before(records, middle) > most else (middle, high)
+    return high
+
+
+def _before(records: Iterable[ContainerRecord], arrival: int) -> float:
+    """About how many rows that count came before it."""
+    return sum(left(record) - (left(record.since(arrival)) if arrival <= record.last else 0.0) for record in records)

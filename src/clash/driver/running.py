@@ -15,10 +15,8 @@ from clash.driver.kept import is_complete, missing, settled
 from clash.driver.manifest import Manifest
 from clash.driver.work import ContainerRecord, Laid, Work
 from clash.model.relation import Relation
-from clash.planner.orders import StoreKey
 from clash.state.storage import Storage
 from clash.topology import build, to_json
-from clash.topology.names import store_id
 from clash.topology.past import Past
 from clash.workers.program import Program, load_program
 
@@ -74,49 +72,36 @@ class Running:
         """Those that a batch reads."""
         return tuple(r for r in containers if r.store in self.topology.store and not self.expiry.dead(r, watermarks))
 
-    def held(self, containers: Iterable[ContainerRecord], watermarks: Watermarks) -> tuple[ContainerRecord, ...]:
-        """Those that nobody reads today, of streams that keep everything."""
-        return tuple(r for r in containers if r.store not in self.topology.store and not self.expiry.dead(r, watermarks))
-
     def layouts(self, containers: Iterable[ContainerRecord]) -> dict[str, tuple[Laid, ...]]:
         """Per store how its live containers are laid out, today's layout last."""
         today = self.generation.laid
-        older: dict[str, set[int]] = {}
+        older: dict[str, set[tuple[int, str]]] = {}
         for record in containers:
             if record.generation != today[record.store].generation:
-                older.setdefault(record.store, set()).add(record.generation)
+                older.setdefault(record.store, set()).add((record.generation, record.donor or record.store))
         return {
-            store: (*(self.history.read(number).laid[store] for number in sorted(older.get(store, ()))), laid)
+            store: (*(self.history.read(number).laid[writer] for number, writer in sorted(older.get(store, ()))), laid)
             for store, laid in today.items()
         }
 
     # ---- what may be missing -----------------------------------------------------------------------------------
 
     def gone(self, before: Manifest, work: Work) -> dict[str, int]:
-        """Per stream the largest event time that its store has lost, after the batch."""
-        found = dict(before.gone)
-        left = {record.path for record in (*work.containers, *self.held(before.containers, work.watermarks))}
-        lost = [record for record in before.containers if record.path not in left]
-        streams = self._streams() if lost else {}
-        for record in lost:
-            if record.store in streams:
-                stream, tau = streams[record.store], record.taus[0][1]
-                found[stream] = max(tau, found.get(stream, tau))
+        """Per base store the largest event time that it has lost, after the batch."""
+        base = {store.id for store in self.topology.stores if store.stream is not None}
+        found = {store: tau for store, tau in before.gone.items() if store in base}
+        left = {record.key for record in work.containers}
+        for record in before.containers:
+            if record.store in base and record.key not in left:
+                found[record.store] = max(record.taus[0][1], found.get(record.store, record.taus[0][1]))
         return found
-
-    def _streams(self) -> dict[str, str]:
-        """The streams of base stores, of this generation and of the one before it."""
-        number = self.generation.number
-        plans = [self.generation.plan, *([self.history.read(number - 1).plan] if number else [])]
-        keys = {store.key for plan in plans for store in plan.stores if store.key.join is None}
-        keys |= {StoreKey(stream.name, None) for stream in self.generation.setup.streams}
-        return {store_id(key): str(key.stream) for key in keys}
 
     def completeness(self, before: Manifest, work: Work, highs: Mapping[str, int]) -> tuple[dict[str, dict[Relation, int]], dict[str, int]]:
         """Per query what may be missing, and of the others from which batch on they are complete, after the batch."""
         lacking: dict[str, dict[Relation, int]] = {}
         complete: dict[str, int] = {}
         streams = self.generation.setup.by_name
+        owners = {store.owner for store in self.topology.stores}
         for query in self.generation.plan.queries:
             live = self.generation.setup.query(query.name)
             if live.batch != work.batch and query.name in before.complete:
@@ -125,7 +110,8 @@ class Running:
             if live.batch != work.batch:
                 lacks = dict(before.missing.get(query.name, {}))
             else:
-                lacks = missing(query, before.kept, before.gone) if live.history else {}
+                owner = query.name if query.name in owners else None
+                lacks = missing(query, before.kept, before.gone, owner) if live.history else {}
             if is_complete(query, lacks, work.watermarks):
                 complete[query.name] = work.batch
             else:

@@ -15,7 +15,7 @@ from clash.errors import OptionError
 from clash.model.statistics import Statistics
 from clash.model.stream import Stream
 from clash.planner.costs import CostName, LayoutRule
-from clash.planner.optimize import MOST_WORKERS, optimize
+from clash.planner.optimize import MOST_WORKERS, optimize, plan_nothing
 from clash.planner.plan import Plan
 from clash.planner.space import StrategyName
 from clash.sql import parse_query
@@ -80,9 +80,8 @@ class Setup:
         return self._checked(replace(self, queries=tuple(new if q.name == asked.name else q for q in self.queries)), asked)
 
     def remove_query(self, name: str) -> Setup:
+        """The last one may go, too: the run reads on, and waits for others."""
         self.query(name)
-        if len(self.queries) == 1:
-            raise OptionError("it is the last query", repr(name), "stop the run, or replace_query")
         return replace(self, queries=tuple(q for q in self.queries if q.name != name))
 
     def rescale(self, workers: int) -> Setup:
@@ -118,8 +117,9 @@ class Setup:
 
     def fits(self, plan: Plan) -> bool:
         """Is it a plan for these queries and workers?"""
-        asked = {query.name: query.text.split() for query in plan.queries}
-        return plan.workers == self.workers and asked == {query.name: query.asked.text.split() for query in self.queries}
+        windows = {name: tuple(given.items()) for name, given in plan.asked.windows.items()}
+        planned = {query.name: Asked(query.name, query.text, windows.get(query.name, ())).meaning for query in plan.queries}
+        return plan.workers == self.workers and planned == {query.name: query.asked.meaning for query in self.queries}
 
     def planned_as(self, other: Setup) -> bool:
         """Would both have the same plan? Streams that nobody reads, and sinks, do not matter to it."""
@@ -131,7 +131,9 @@ class Setup:
         return asked(self) == asked(other)
 
     def optimize(self, statistics: Statistics | None, time_limit: float = 0, start: Plan | None = None) -> Plan:
-        """Without a time limit by the heuristic alone, which never waits for the solver."""
+        """Without a time limit by the heuristic alone, which never waits for the solver. The solver leaves the processor to batches."""
+        if not self.queries:
+            return plan_nothing(self.streams, statistics, self.workers, self.strategy, self.cost, self.layouts, self.mirs)
         return optimize(
             {query.name: query.asked.text for query in self.queries},
             statistics,
@@ -145,6 +147,7 @@ class Setup:
             time_limit=time_limit,
             gap=_GAP,
             start=start,
+            gentle=True,
         )
 
     def to_json(self) -> dict[str, Any]:

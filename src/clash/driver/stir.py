@@ -7,7 +7,7 @@ Who finds a result, of those that are in it, is up to the order in which a batch
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 
 from clash.model.query import SubJoin
 from clash.model.relation import Relation
@@ -31,14 +31,29 @@ def signs(rows: Counter[str], matches: Mapping[Probed, tuple[int, int]]) -> Sign
     return {what: (count, rows.total()) for what, count in sums.items()}
 
 
-def stirred(before: Signs, now: Signs) -> bool:
-    """Has something that both know changed by more than chance would explain?"""
-    return any(_moved(before[what], count) for what, count in now.items() if what in before)
+def stirred(seen: Iterable[Signs], now: Signs) -> bool:
+    """Does something lie outside of all that was seen, by more than chance would explain?"""
+    known = [signs for signs in seen if signs]
+    streams = {what for signs in (*known, now) for what in signs if isinstance(what, str)}  # of which an epoch may have no tuple
+    return any(
+        _moved([_of(signs, what) for signs in known if what in signs or what in streams], _of(now, what)) for what in {*now, *streams}
+    )
 
 
-def _moved(old: tuple[float, float], new: tuple[float, float]) -> bool:
-    if not old[1] or not new[1]:
+def _of(signs: Signs, what: Hashable) -> tuple[float, float]:
+    return signs[what] if what in signs else (0, next((total for _, total in signs.values()), 0))
+
+
+def _moved(seen: Sequence[tuple[float, float]], new: tuple[float, float]) -> bool:
+    """Most keys meet in waves: what one epoch finds may be twice what the next does, over and over."""
+    shares = [(count / total, total) for count, total in seen if total]
+    if not shares or not new[1]:
         return False
-    was, is_ = old[0] / old[1], new[0] / new[1]
-    expected = max(was, is_) * min(old[1], new[1])  # how many the larger share makes of the smaller number
-    return expected >= _LEAST and max(was, is_) > _FACTOR * min(was, is_)
+    share = new[0] / new[1]
+    low, high = min(shares), max(shares)
+    return _apart(high, (share, new[1])) if share > high[0] else _apart((share, new[1]), low)
+
+
+def _apart(less: tuple[float, float], more: tuple[float, float]) -> bool:
+    expected = more[0] * min(less[1], more[1])  # how many the larger share makes of the smaller number
+    return expected >= _LEAST and more[0] > _FACTOR * less[0]

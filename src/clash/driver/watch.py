@@ -8,7 +8,7 @@ if that file is lost, or older than the state, plans may be worse for a while.
 from __future__ import annotations
 
 import time
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from threading import Lock
@@ -28,6 +28,7 @@ from clash.topology.data import ProbeRule
 
 _FILE = "statistics.json"
 _EVERY = 30  # seconds between two writes
+_REMEMBERED = 8  # epochs whose signs a new one is compared with
 _RAW = 64  # reports of tasks that wait to be merged
 
 
@@ -66,8 +67,8 @@ class Watch:
         self._history = self._read()
         self._topology: Topology | None = None
         self._probed: dict[str, Probed] = {}
-        self._signs: Signs = {}  # of the last epoch
-        self._looked: Signs = {}  # of the one that was looked at last
+        self._signs: deque[Signs] = deque(maxlen=_REMEMBERED)  # of the last epochs
+        self._looked: list[Signs] = []  # of the epochs before the last look
 
     def _read(self) -> History:
         try:
@@ -84,12 +85,13 @@ class Watch:
                 self._open.add(report, self._probed)
 
     def end_epoch(self, queries: tuple[Query, ...], setup: Setup) -> bool:
-        """What comes from now on belongs to the next one. Does the one that ends look different from the one that was looked at last?"""
+        """What comes from now on belongs to the next one. Does the one that ends look different from those before the last look?"""
         with self._lock:
             self._ended.append((self._open, queries, setup))
-            self._signs = signs(self._open.rows, self._open.matches)
+            now = signs(self._open.rows, self._open.matches)
+            self._signs.append(now)
             self._open = _Epoch()
-            return stirred(self._looked, self._signs)
+            return stirred(self._looked, now)
 
     def fold(self) -> None:
         """Takes in the epochs that have ended; it takes a while."""
@@ -103,7 +105,8 @@ class Watch:
 
     def statistics(self, queries: tuple[Query, ...], setup: Setup) -> Statistics | None:
         """What the epochs that have ended tell of these queries; None before the first."""
-        self._looked = self._signs
+        with self._lock:
+            self._looked = [*self._signs]
         self.fold()
         with self._folding:
             return estimate(self._history, queries, setup.by_name) if self._history.epochs else None

@@ -6,7 +6,7 @@ Invariant: tasks decide nothing that two attempts, or two tasks, could decide di
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -17,7 +17,8 @@ from clash.workers.program import Program, load_program
 @dataclass(frozen=True, slots=True)
 class ContainerRecord:
     """A container file, as manifests list it. `generation`: the one that gave its store the layouts it has. `taus`: per part, the smallest
-    and the largest event time; `first` and `last`: the smallest and the largest arrival."""
+    and the largest event time; `first` and `last`: the smallest and the largest arrival. Rows from before `moved` do not count any more.
+    `donor`: the store that wrote it, and whose layouts it has, if that is another one (`clash.driver.adopt`)."""
 
     path: str
     store: str
@@ -29,6 +30,22 @@ class ContainerRecord:
     first: int
     last: int
     taus: tuple[tuple[int, int], ...]
+    moved: int = 0
+    donor: str | None = None
+
+    @property
+    def oldest(self) -> int:
+        """No row that counts arrived before it."""
+        return max(self.first, self.moved)
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """Several stores may have the same file."""
+        return self.store, self.path
+
+    def since(self, arrival: int) -> ContainerRecord:
+        """The same, of which only rows from that arrival on count."""
+        return replace(self, moved=max(arrival, self.moved))
 
     @staticmethod
     def from_json(data: dict[str, Any]) -> ContainerRecord:
@@ -57,6 +74,14 @@ class Laid(NamedTuple):
         return Laid(generation, tuple(map(Layout.from_json, layouts)), slots)
 
 
+class Moved(NamedTuple):
+    """What a store has of an older generation from before an arrival moves into today's layout."""
+
+    store: str
+    generation: int
+    upto: int
+
+
 @dataclass(frozen=True)
 class Tuning:
     """Sizes that change speed and memory, never a result."""
@@ -68,13 +93,14 @@ class Tuning:
     merge_rows: int = 1 << 26  # of a merged container, at most
     memory: int = 512 << 20  # bytes of blocks that wait in memory; more of them wait on disk
     rewrite_rows: int = 1 << 19  # of older layouts that a batch rewrites into today's, about
+    generations: int = 4  # older layouts that a store whose rows expire may have for long
 
 
 @dataclass(frozen=True)
 class Work:
     """`first`: the batch's first arrival number; watermarks are None where nothing is late; `sinks`: per query, where its result
     files go (a storage and a folder in it). `layouts`: per store, how it was laid out in every generation that has live containers, today's
-    last. `rewrite`: containers whose rows move into today's layout with this batch. `backfill`: per intermediate store, the arrivals
+    last. `rewrite`: what moves into today's layout with this batch. `backfill`: per intermediate store, the arrivals
     (from, to) of tuples that are probed once more, for rows that were completed before it was introduced."""
 
     uri: str
@@ -90,7 +116,7 @@ class Work:
     containers: tuple[ContainerRecord, ...]
     sinks: dict[str, tuple[str, str]]
     layouts: dict[str, tuple[Laid, ...]] = field(default_factory=dict)
-    rewrite: tuple[str, ...] = ()
+    rewrite: tuple[Moved, ...] = ()
     backfill: tuple[tuple[str, int, int], ...] = ()
     tuning: Tuning = field(default_factory=Tuning)
 
@@ -118,5 +144,5 @@ class Work:
         containers = tuple(map(ContainerRecord.from_json, data.pop("containers")))
         layouts = {store: tuple(map(Laid.from_json, all_)) for store, all_ in data["layouts"].items()}
         backfill = tuple((store, first, last) for store, first, last in data["backfill"])
-        told = {**data, "containers": containers, "layouts": layouts, "rewrite": tuple(data["rewrite"]), "backfill": backfill}
-        return Work(**{**told, "tuning": Tuning(**data["tuning"])})
+        told = {**data, "containers": containers, "layouts": layouts, "backfill": backfill}
+        return Work(**{**told, "rewrite": tuple(Moved(*moved) for moved in data["rewrite"]), "tuning": Tuning(**data["tuning"])})

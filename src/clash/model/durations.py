@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import re
+from threading import TIMEOUT_MAX
 
 from clash.errors import OptionError
 
@@ -44,6 +46,16 @@ def parse_duration(text: str, where: str) -> int:
     if total > LONGEST:
         raise OptionError(f"{where} is too long", repr(text), "leave it out for an unbounded window")
     return round(total)
+
+
+def parse_timeout(value: float | str | None, where: str) -> float | None:
+    """How long a call waits, in seconds: a number of them, or a duration; None is for ever."""
+    hint = 'write seconds, such as 1.5, a duration such as "1 second", or None to wait for as long as it takes'
+    if isinstance(value, str):
+        return min(parse_duration(value, where) / 1_000_000, TIMEOUT_MAX)
+    if value is not None and (isinstance(value, bool) or not isinstance(value, int | float) or math.isnan(value) or value < 0):
+        raise OptionError(f"{where} is not a time to wait", repr(value), hint)
+    return None if value is None else min(float(value), TIMEOUT_MAX)
 
 
 def show_duration(micros: int | None) -> str:

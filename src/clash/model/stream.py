@@ -54,7 +54,7 @@ class Stream:
         types = tuple((column, normalise(kind)) for column, kind in columns.items())
         if not types:
             raise OptionError("a stream needs at least one column", name, 'write columns={"a": "bigint", …}')
-        if time is not None and time not in columns:
+        if time is not None and (not isinstance(time, str) or time not in columns):
             raise OptionError("the time column is not a column of the stream", f"{name}.{time}", f"columns are {', '.join(columns)}")
         if time is not None and columns[time] and normalise(columns[time]) not in ("timestamp", "timestamp_ntz"):
             raise OptionError("the time column is not a timestamp", f"{name}.{time} is {columns[time]}", "cast it to timestamp")

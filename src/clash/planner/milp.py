@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import math
+import os
+import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from threading import Thread, get_native_id
 
 import highspy
 import numpy as np
@@ -89,9 +93,15 @@ class Milp:
         return lp
 
     def solve(
-        self, seconds: float, start: Sequence[float] | None = None, gap: float = 0.0, options: dict[str, float] | None = None
+        self,
+        seconds: float,
+        start: Sequence[float] | None = None,
+        gap: float = 0.0,
+        options: dict[str, float] | None = None,
+        gentle: bool = False,
     ) -> Answer:
-        """One thread and a fixed seed: the same program gives the same answer, unless the clock cuts it off."""
+        """One thread and a fixed seed: the same program gives the same answer, unless the clock cuts it off. `gentle`: it works
+        when nobody else wants the processor."""
         solver = highspy.Highs()  # type: ignore[no-untyped-call]
         settings: dict[str, float] = {"output_flag": False, "time_limit": max(0.01, seconds), "threads": 1, "random_seed": 0,
                     "mip_rel_gap": max(gap, TOLERANCE / 2), "mip_abs_gap": 1e-9,
@@ -106,7 +116,10 @@ class Milp:
             held.col_value = [float(value) for value in start]
             held.value_valid = True
             solver.setSolution(held)
-        solver.run()
+        if gentle:
+            _last_in_line(solver)
+        else:
+            solver.run()
         info, status = solver.getInfo(), solver.getModelStatus()
         if status == highspy.HighsModelStatus.kInfeasible:
             raise AssertionError("every query set has a plan, so its program has a solution")
@@ -124,3 +137,25 @@ class Milp:
         if solver.getModelStatus() != highspy.HighsModelStatus.kOptimal:
             return -float("inf")
         return float(solver.getInfo().objective_function_value) / self.scale
+
+
+def _last_in_line(solver: highspy.Highs) -> None:
+    """Runs it in a thread of the lowest priority. Not our own thread: a priority that was given up does not come back, and whoever holds
+    the interpreter's lock must not be last in line; HiGHS works without it."""
+
+    failed: list[BaseException] = []
+
+    def run() -> None:
+        if sys.platform == "linux":  # where a thread has a priority of its own
+            with suppress(OSError):
+                os.setpriority(os.PRIO_PROCESS, get_native_id(), 19)
+        try:
+            solver.run()
+        except BaseException as error:
+            failed.append(error)
+
+    thread = Thread(target=run, name="clash-solver", daemon=True)
+    thread.start()
+    thread.join()
+    if failed:
+        raise failed[0]

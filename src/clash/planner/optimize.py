@@ -37,12 +37,14 @@ def optimize(
     time_limit: float = 10.0,
     gap: float = 0.0,
     start: Plan | None = None,
+    gentle: bool = False,
 ) -> Plan:
     """The cheapest plan for all queries together.
 
     `time_limit` seconds bound the search: what is found by then is the answer, with the bound proven by then; 0 asks for the heuristic
     alone, which never waits for the solver. `gap` stops earlier, once the plan is provably within that share of the optimum. `start` is a
-    plan to start from, such as the one that runs. Without `streams`, schemas are read off the queries.
+    plan to start from, such as the one that runs. `gentle`: the solver works when nothing else wants the processor, for planning beside a
+    stream. Without `streams`, schemas are read off the queries.
     """
     began = time.perf_counter()
     if start is not None and not isinstance(start, Plan):
@@ -54,7 +56,23 @@ def optimize(
     parsed, used = parse_queries(queries, declared, windows)
     asked = replace(asked, statistics=normal_statistics(asked.statistics, declared or used))
     asked = replace(asked, streams=declared or used, declared=declared is not None, windows=windows or {})
-    return _plan(parsed, asked, began, start)
+    return _plan(parsed, asked, began, start, bool(gentle))
+
+
+def plan_nothing(
+    streams: Iterable[Stream],
+    statistics: Statistics | None,
+    workers: int,
+    strategy: StrategyName,
+    cost: CostName,
+    layouts: LayoutRule,
+    mirs: bool,
+) -> Plan:
+    """The plan of a run that has no query at the time: nothing is stored or probed."""
+    declared = _by_name(streams)
+    asked = _check(normal_statistics(statistics or Statistics(), declared), workers, strategy, "compact", cost, layouts, mirs, 0.0, 0.0)
+    asked = replace(asked, streams=declared, declared=True)
+    return Plan((), asked, (), (), cost=0.0, bound=0.0, optimal=True, rounds=0, complete=True, seconds=0.0)
 
 
 def replan(plan: Plan, **changes: object) -> Plan:
@@ -74,8 +92,9 @@ def with_query(plan: Plan, name: str, text: str) -> WhatIf:
     return WhatIf(after, after.cost - plan.cost, alone.cost)
 
 
-def _plan(queries: tuple[Query, ...], asked: Asked, began: float, start: Plan | None) -> Plan:
-    options = Options(CostModel(asked.cost, asked.workers, asked.layouts), asked.strategy, asked.formulation, asked.mirs, asked.gap)
+def _plan(queries: tuple[Query, ...], asked: Asked, began: float, start: Plan | None, gentle: bool = False) -> Plan:
+    model = CostModel(asked.cost, asked.workers, asked.layouts)
+    options = Options(model, asked.strategy, asked.formulation, asked.mirs, asked.gap, gentle)
     job = Job(queries, asked.statistics, asked.streams, options, began + 0.95 * asked.time_limit)  # the rest is for writing the plan down
     if start is not None:
         job = replace(job, start=start.probe_orders, start_layouts={store.key: store.layouts for store in start.stores})

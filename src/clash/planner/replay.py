@@ -131,13 +131,16 @@ def _allowed(graph: Graph, arc: Arc, layout: Layout | None, wanted: Wanted) -> b
     return any(i in arc.layouts for i in wanted.get(arc.store, ()))
 
 
-def wanted_layouts(graph: Graph, layouts: Mapping[StoreKey, Iterable[Layout]]) -> dict[int, tuple[int, ...]]:
-    """Layouts by store, as indices into this graph's stores; what the graph does not know is left out."""
+def wanted_layouts(graph: Graph, layouts: Mapping[StoreKey, Iterable[Layout]], or_any: bool = False) -> dict[int, tuple[int, ...]]:
+    """Layouts by store, as indices into this graph's stores; what the graph does not know is left out or, with `or_any`, may be any that it
+    knows: where nothing joins a store it lies by arrival, but not where another query could join it."""
     found: dict[int, tuple[int, ...]] = {}
     for store in graph.stores:
         join = None if store.sub is None else graph.lattice.subs[store.sub].join
         asked = layouts.get(StoreKey(store.stream, join), ())
         indices = tuple(store.layouts.index(layout) for layout in asked if layout in store.layouts)
+        if asked and or_any and not indices:
+            indices = tuple(range(len(store.layouts)))
         if indices:
             found[store.id] = indices
     return found

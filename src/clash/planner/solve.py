@@ -1,7 +1,7 @@
 """From a search space to a plan with a proven bound: heuristic, then the integer program, component by component.
 
 Every answer is the cheapest plan seen, whoever found it, and the bound is the solver's, never a guess. Components are solved
-side by side, the small ones first; HiGHS runs outside the interpreter's lock.
+side by side (beside a stream one after the other), the small ones first; HiGHS runs outside the interpreter's lock.
 """
 
 from __future__ import annotations
@@ -59,8 +59,11 @@ def solve(
             return _published(graph, group, deadline, options)
         return _compact(graph, group, bound, deadline, options, start or {}, least if len(groups) == 1 else 0.0, at_least)
 
-    with ThreadPoolExecutor(min(2, os.cpu_count() or 1)) as pool:
-        found = list(pool.map(one, groups))
+    if options.gentle:  # one after the other, in the caller's thread: at its end a program waits for threads of a pool
+        found = list(map(one, groups))
+    else:
+        with ThreadPoolExecutor(min(2, os.cpu_count() or 1)) as pool:
+            found = list(pool.map(one, groups))
     into = {node: at for part in found for node, at in part.solution.into.items()}
     layouts = {} if graph.model.free_copies else {s: chosen for part in found for s, chosen in part.solution.layouts.items()}
     goals = [goal for target in graph.lattice.targets for goal in graph.goals(target)]
@@ -88,7 +91,8 @@ def _compact(
 ) -> Found:
     largest = max(graph.lattice.subs[target.sub].size for target in targets)
     now = time.perf_counter()
-    until = now + max(at_least, HEURISTIC * (deadline - now))
+    # beside a stream the plan to start from is the heuristic's, and only the solver works without the interpreter's lock
+    until = now + max(at_least, 0.0 if options.gentle else HEURISTIC * (deadline - now))
     heuristic = Search(graph, targets).run(_moves(len(targets), largest, graph.model.full), until, start)
     if heuristic.cost <= least * (1 + max(options.gap, 1e-9)):
         return _found(heuristic, least, (0, 0))
@@ -101,7 +105,7 @@ def _compact(
     compact = Compact(graph, targets, bounds)
     size = (len(compact.milp.costs), len(compact.milp.low))
     effort = {} if graph.model.full else {"mip_heuristic_effort": 0.0}  # under `probe` the heuristic's plan is good enough to prove
-    answer = compact.milp.solve(deadline - time.perf_counter(), compact.vector(heuristic), options.gap, effort)
+    answer = compact.milp.solve(deadline - time.perf_counter(), compact.vector(heuristic), options.gap, effort, options.gentle)
     solution = heuristic
     if answer.values is not None and answer.cost + compact.constant < heuristic.cost - 1e-9:
         solution = min(heuristic, compact.read(answer.values), key=lambda s: s.cost)
@@ -112,7 +116,7 @@ def _published(graph: Graph, targets: list[Target], deadline: float, options: Op
     """As the paper has it, without a start; the heuristic's plan is the answer where the solver finds none as good in time."""
     published = Published(graph, targets, deadline)
     size = (len(published.milp.costs), len(published.milp.low))
-    answer = published.milp.solve(deadline - time.perf_counter(), gap=options.gap)
+    answer = published.milp.solve(deadline - time.perf_counter(), gap=options.gap, gentle=options.gentle)
     solution = Search(graph, targets).run(0, deadline)
     if answer.values is not None:
         solution = min(solution, published.read(answer.values), key=lambda s: s.cost)

@@ -26,11 +26,14 @@ MOST_WEIGHED = 4_000  # splits up to which every layout is weighed under `full`
 
 @dataclass(frozen=True)
 class Options:
+    """`gentle`: the solver gives way to everything else on the machine."""
+
     model: CostModel
     strategy: StrategyName = "global"
     formulation: FormulationName = "compact"
     mirs: bool = True
     gap: float = 0.0
+    gentle: bool = False
 
 
 @dataclass(frozen=True)

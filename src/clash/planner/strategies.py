@@ -90,7 +90,7 @@ def merge(space: Space, parts: list[tuple[Space, Found]], deadline: float = math
     plans: list[Known] = []
     wanted: dict[int, tuple[int, ...]] = {}
     for alone, found in parts:
-        own = wanted_layouts(graph, {store.key: store.layouts for store in store_plans(alone.graph, found.solution)})
+        own = wanted_layouts(graph, {store.key: store.layouts for store in store_plans(alone.graph, found.solution)}, or_any=True)
         plans.append(Known(probe_orders(alone.graph, found.solution), {query.name: query.join for query in alone.queries}, own))
         for store, layouts in own.items():
             wanted[store] = tuple(sorted({*wanted.get(store, ()), *layouts}))

@@ -10,8 +10,9 @@ from pyspark.sql import DataFrame
 
 from clash.driver.job import Asked, SinkRecord
 from clash.errors import OptionError
-from clash.model.stream import Keep, Stream
+from clash.model.stream import Keep, Stream, check_name
 from clash.sinks import Console, ForeachBatch, Memory, Parquet, Sink
+from clash.sql.source import read_source
 
 _LOG = logging.getLogger("clash")
 _WATERMARK = "spark.watermarkDelayMs"
@@ -70,13 +71,19 @@ def say(stream: Stream, df: Any) -> None:
 
 def declare_query(name: str, text: str, sink: Sink | None, windows: Mapping[str, str] | None) -> Asked:
     """The query, not parsed yet. Its windows are in the order in which a record lists them: two that ask the same are equal."""
+    check_name("query", name)
+    read_source(name, text)
     if windows is not None and not isinstance(windows, Mapping):
         raise OptionError("windows are not a table", repr(windows), 'write windows={"R": "5 seconds"}')
+    for relation, window in (windows or {}).items():
+        if not isinstance(relation, str) or not isinstance(window, str):
+            hint = 'write windows={"R": "5 seconds"} or "unbounded"'
+            raise OptionError("a window is not a duration", f"query {name}, windows[{relation!r}] = {window!r}", hint)
     if sink is not None and not isinstance(sink, get_args(Sink)):
         raise OptionError(
             "not a sink", f"{sink!r} for query {name}", 'write clash.sinks.Parquet("out/q1"), Memory(), Console() or ForeachBatch(f)'
         )
-    return Asked(name, text, tuple(sorted((windows or {}).items(), key=lambda item: str(item[0]))), _record(sink))
+    return Asked(name, text, tuple(sorted((windows or {}).items())), _record(sink))
 
 
 def _record(sink: Sink | None) -> SinkRecord:

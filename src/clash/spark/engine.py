@@ -101,10 +101,10 @@ class Engine:
         parse_query(name, text, self._streams, windows)
         if name in self._asked:
             raise OptionError("there is a query of that name already", repr(name), "give the new one another name")
-        path = asked.sink.path
-        other = next((q.name for q in self._asked.values() if path is not None and q.sink.path == path), None)
+        folder = asked.sink.folder
+        other = next((q.name for q in self._asked.values() if folder is not None and q.sink.folder == folder), None)
         if other is not None:
-            raise OptionError("two queries write to one folder", f"{other} and {name}: {path}", "give each a folder of its own")
+            raise OptionError("two queries write to one folder", f"{other} and {name}: {folder}", "give each a folder of its own")
         self._asked[name], self._sinks[name] = asked, sink
 
     # ---- running -----------------------------------------------------------------------------------------------

@@ -17,7 +17,7 @@ from clash.driver.committed import Committed
 from clash.driver.driver import Driver
 from clash.driver.job import Asked
 from clash.errors import ClashError, OptionError
-from clash.evaluate.types import arrow_type
+from clash.model.durations import parse_timeout
 from clash.model.query import Query
 from clash.model.statistics import Statistics
 from clash.model.stream import Keep, Stream
@@ -33,6 +33,7 @@ from clash.spark.transport import Transport
 from clash.sql import parse_query
 from clash.sql.names import did_you_mean, listed
 from clash.state.storage import open_storage
+from clash.workers.program import result_schema
 from clash.workers.results import LATE, published
 
 
@@ -72,9 +73,9 @@ class Run:
         """Why the run ended, if it failed."""
         return self._life.exception
 
-    def await_termination(self, timeout: float | None = None) -> bool:
-        """Waits for the end, at most `timeout` seconds: has it ended? Raises what it failed with."""
-        return self._life.await_termination(timeout)
+    def await_termination(self, timeout: float | str | None = None) -> bool:
+        """Waits for the end, at most `timeout`, seconds or a duration: has it ended? Raises what it failed with."""
+        return self._life.await_termination(parse_timeout(timeout, "the timeout"))
 
     def process_all_available(self) -> None:
         """Waits until all that the sources have now is committed. For tests: a source that never pauses never ends it."""
@@ -138,8 +139,9 @@ class Run:
         which the Spark query is started again between two batches. A program that is started anew has to declare it, too."""
         stream = declare_stream(name, df, time, window, lateness, idle, keep)
         with self._life.active(f"stream {name} cannot be added"):
+            if name not in self._driver.changes.setup.by_name:  # before it is known: a batch may want to read it at once
+                self._launcher.frames[name] = df
             change = self._driver.add_stream(stream)
-            self._launcher.frames[name] = df
             self._declare(stream, df)
             self._read_more()
         say(stream, df)
@@ -154,8 +156,9 @@ class Run:
 
     def _read_more(self) -> None:
         """The first rows of a new stream are for those who need it: the batch that reads them is one under them."""
-        if not self._launcher.reads(self._needed()):
-            self._driver.force_border()
+        needed = self._needed()
+        if not self._launcher.reads(needed):
+            self._driver.read(sorted(needed))
             self._life.restart()
 
     def _needed(self) -> set[str]:
@@ -228,10 +231,10 @@ class Run:
     def _schema_to_be(self, query: str) -> pa.Schema:
         """Of a query that is asked for and has no batch yet."""
         asked = self._asked()
-        if query not in asked:
+        if query not in [*asked]:  # whatever was given
             names = sorted({*asked, *self._driver.known})
             raise OptionError("unknown query", repr(query), did_you_mean(str(query), names, f"queries are {listed(names)}"))
-        return pa.schema([pa.field(output.name, arrow_type(output.expression.type)) for output in asked[query].outputs])
+        return result_schema(asked[query])
 
     def _asked(self) -> dict[str, Query]:
         """The queries that are live or will be."""
@@ -243,4 +246,4 @@ class Run:
         names = [*self._driver.changes.setup.by_name]
         if stream not in names:
             raise OptionError("unknown stream", repr(stream), did_you_mean(str(stream), names, f"streams are {listed(names)}"))
-        return read_folder(self._spark, self._driver.program.late_schema(stream), self._driver.uri, f"{LATE}{stream}")
+        return read_folder(self._spark, self._driver.late_schema(stream), self._driver.uri, f"{LATE}{stream}")

@@ -62,7 +62,7 @@ def _checks(program: Program, step: Step, block: Block, container: Stored, first
     """What the kernel compares beside the key; None if no row of the container can match."""
     arrival_probe = arrival_stored = latest_probe = deadline_probe = latest_stored = deadline_stored = None
     record, rule = container.record, step.rule
-    if record.last < rule.since or (rule.before is not None and record.first >= rule.before):
+    if record.last < rule.since or (rule.before is not None and record.oldest >= rule.before):
         return None
     if record.last >= first:
         arrival_probe, arrival_stored = block.ints(ARRIVAL), container.ints(ARRIVAL)

@@ -30,11 +30,11 @@ def stored_blocks(work: Work, stream: Stream, channel: Channel, first: int, last
     replicated = {laid.generation for laid in work.layouts[store.id] if laid.layouts[0] == ALL}
     records = [r for r in work.containers if r.store == store.id and r.copy == 0 and (r.slot == 0 or r.generation not in replicated)]
     for record in records[partition :: work.partitions]:
-        if record.last < first or record.first >= last:
+        if record.last < first or record.oldest >= last:
             continue
         block = of_batch(read_container(storage, record.path).batch)
         arrivals = block.ints(ARRIVAL)
-        rows = np.flatnonzero((arrivals >= first) & (arrivals < last)).astype(np.int32)
+        rows = np.flatnonzero((arrivals >= max(first, record.moved)) & (arrivals < last)).astype(np.int32)
         for start in range(0, len(rows), work.tuning.gather):
             found = block.take(rows[start : start + work.tuning.gather])
             columns = {field.name: pa.nulls(found.rows, field.type) for field in channel.schema if field.name in names}  # kept later

@@ -1,7 +1,7 @@
 """A worker's stores during one round: committed containers, what this batch wrote before, and what arrives now.
 
 Invariant: all rows that a store gets in a round are in before it is first probed (positions see to that). They become one new
-container, together with the newest old ones if those are not much larger, so a store has few containers, of falling sizes: a row is
+container, together with those before it if they are not much larger, so a store has few containers, of falling sizes: a row is
 rewritten, and a probe looks, about log₂(state / batch) times. What was merged is told to the driver; only its manifest removes it.
 Containers of older generations are read (`clash.workers.past`) and never merged, but for those that the batch rewrites.
 """
@@ -9,8 +9,8 @@ Containers of older generations are read (`clash.workers.past`) and never merged
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -19,6 +19,7 @@ import pyarrow as pa
 from clash.blocks.index import Index, build_index
 from clash.blocks.slots import slots
 from clash.blocks.words import key_words
+from clash.driver.rewrite import trimmed
 from clash.driver.work import ContainerRecord, Laid, Work
 from clash.model.relation import Attribute, Relation
 from clash.state.container import read_container, write_container
@@ -66,11 +67,19 @@ class Stored:
         return self.opened.indexes[path]
 
     def within(self, since: int, before: int | None, rows: npt.NDArray[np.int32]) -> Bools | None:
-        """Which of the rows arrived in the bounds; None for all."""
+        """Which of the rows count and arrived in the bounds; None for all."""
+        since = max(since, self.record.moved)
         if self.record.first >= since and (before is None or self.record.last < before):
             return None
         arrivals = self.ints(ARRIVAL)[rows]
         return (arrivals >= since) if before is None else (arrivals >= since) & (arrivals < before)
+
+    def rows(self, before: int) -> npt.NDArray[np.int32]:
+        """The rows that count, are the worker's and arrived before."""
+        arrivals = self.ints(ARRIVAL)
+        counts = (arrivals >= self.record.moved) & (arrivals < before)
+        mine = self.mine()
+        return np.flatnonzero(counts if mine is None else counts & mine).astype(np.int32)
 
     def mine(self, rows: npt.NDArray[np.int32] | None = None) -> Bools | None:
         """Which of the rows today's layout gives to the worker; None for all."""
@@ -127,6 +136,7 @@ class Stores:
                 self.older.setdefault(record.store, {}).setdefault(record.generation, []).append(record)
             elif record.slot == worker:
                 self.live.setdefault((record.store, record.copy), []).append(record)
+        self.live = {key: _by_age(records) for key, records in self.live.items()}
         self.arrived: dict[tuple[str, int], list[Block]] = {}
         self.opened: dict[tuple[str, int], list[Stored]] = {}
         self.added: list[ContainerRecord] = []
@@ -146,6 +156,7 @@ class Stores:
             records[:] = [record for record in records if record.path not in removed]
         for record in added:
             self.live.setdefault((record.store, record.copy), []).append(record)
+        self.live = {key: _by_age(records) for key, records in self.live.items()}
 
     def add(self, copy: Copy, block: Block) -> None:
         key = (copy.store.id, copy.number)
@@ -160,8 +171,7 @@ class Stores:
         if key not in self.opened:
             fresh = self._write(copy)
             written = {stored.record.path: stored for stored in fresh}
-            rewritten = set(self.work.rewrite)
-            old = [stored for stored in self._older(copy) if stored.record.path not in rewritten]
+            old = [replace(s, record=left) for s in self._older(copy) if (left := trimmed(s.record, self.work.rewrite)) is not None]
             self.opened[key] = old + [written.get(record.path) or self._read(copy, record) for record in self.live.get(key, ())]
         return self.opened[key]
 
@@ -178,14 +188,24 @@ class Stores:
                 yield self._read(copy, record, self.worker if mixed else None)
 
     def _rewrite(self) -> None:
-        """Every worker takes its rows; the driver drops the containers with the same commit."""
-        moved = set(self.work.rewrite)
+        """Every worker takes its rows; in the containers they do not count any more with the same commit. Where rows expire, those that
+        do so together go into one container, and not with what arrives."""
+        upto = {(moved.store, moved.generation): moved.upto for moved in self.work.rewrite}
         for copy in self.program.copies.values():
+            moved: list[tuple[int, Block]] = []
             for stored in self._older(copy):
-                if stored.record.path in moved:
-                    mine = stored.mine()
-                    rows = stored.block if mine is None else stored.block.take(np.flatnonzero(mine).astype(np.int32))
-                    self.add(copy, rows)
+                before = upto.get((copy.store.id, stored.record.generation), 0)
+                if stored.record.oldest < before:
+                    end = _end(copy, [largest for _, largest in stored.record.taus])
+                    moved.append((end or 0, stored.block.take(stored.rows(before))))
+            begun = None
+            for end, block in sorted(moved, key=lambda one: one[0]):
+                if begun is None or _apart(copy, begun, end):
+                    self._write(copy)
+                    begun = end
+                self.add(copy, block)
+            if copy.store.horizon is not None:
+                self._write(copy)
 
     def _read(self, copy: Copy, record: ContainerRecord, worker: int | None = None) -> Stored:
         key = (self.work.uri, record.path)
@@ -224,28 +244,36 @@ class Stores:
             tuple((int(tau.min()), int(tau.max())) for tau in _taus(copy, block)),
         )
         gone = {r.path for r in merged}
-        self.live[key] = [r for r in self.live.get(key, ()) if r.path not in gone] + [record]
+        self.live[key] = _by_age(r for r in (*self.live.get(key, ()), record) if r.path not in gone)
         self.added = [r for r in self.added if r.path not in gone] + [record]
         self.removed += gone
         return [Stored(record, copy, self.program, block, _Opened(batch, indexes))]
 
     def _partners(self, copy: Copy, block: Block) -> list[ContainerRecord]:
-        """The newest containers that are worth merging with what has arrived."""
-        total = block.rows
+        """The containers that are worth merging with a block, of those that are older the newest."""
+        total, last = block.rows, int(block.ints(ARRIVAL).max())
         found: list[ContainerRecord] = []
         ends = _end(copy, [int(tau.max()) for tau in _taus(copy, block)])
-        horizon = copy.store.horizon
-        for record in reversed(self.live.get((copy.store.id, copy.number), ())):
+        for record in reversed([r for r in self.live.get((copy.store.id, copy.number), ()) if r.last <= last]):
             if record.rows >= 2 * total or record.rows + total > self.work.tuning.merge_rows:
                 break
-            if horizon is not None and ends is not None:
+            if copy.store.horizon is not None and ends is not None:
                 other = _end(copy, [largest for _, largest in record.taus])
-                if other is None or abs(ends - other) > horizon // _LIVES:
+                if other is None or _apart(copy, ends, other):
                     break
                 ends = max(ends, other)
             total += record.rows
             found.append(record)
         return found[::-1]
+
+
+def _apart(copy: Copy, end: int, other: int) -> bool:
+    """Do rows with these ends expire too far apart for one container?"""
+    return copy.store.horizon is not None and abs(end - other) > copy.store.horizon // _LIVES
+
+
+def _by_age(records: Iterable[ContainerRecord]) -> list[ContainerRecord]:
+    return sorted(records, key=lambda record: record.last)
 
 
 def _taus(copy: Copy, block: Block) -> list[Ints]:

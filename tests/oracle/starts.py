@@ -1,0 +1,58 @@
+"""The engine that a history starts with, and random plans for what it asks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from random import Random
+from unittest.mock import patch
+
+import clash
+from clash.inprocess import InProcess
+from clash.model.stream import Stream
+from clash.planner import solve, strategies
+from clash.planner.plan import Plan
+
+from .case import Ask, Case
+from .plans import random_plan
+
+
+@contextmanager
+def quick_planner() -> Iterator[None]:
+    """The planner searches less: plans need not be good here. It counts moves and never looks at the clock: a seed is one history."""
+    moves = solve._moves
+    with patch.object(solve, "_moves", lambda *arguments: min(4, moves(*arguments))), patch.object(strategies, "AT_LEAST", 60.0):
+        yield
+
+
+def start(case: Case) -> InProcess:
+    setting = case.setting
+    return InProcess(
+        case.first_streams, case.texts, workers=setting.workers, strategy=setting.strategy, cost=setting.cost, layouts=setting.layouts,
+        mirs=setting.mirs, statistics=setting.statistics, windows=case.windows, partitions=setting.partitions, seed=setting.seed,
+        plan=None if setting.plan_seed is None else plan_of(case), timezone=setting.timezone, options=dict(setting.options),
+        epoch=setting.epoch, adaptive=setting.adaptive,
+    )  # fmt: skip
+
+
+def plan_of(case: Case) -> Plan:
+    """The random plan that its setting names."""
+    asks = {ask.name: ask for ask in case.queries}
+    owned = alone(case) if case.changes else None
+    return plan_for(case, asks, case.first_streams, case.setting.workers, case.setting.plan_seed, owned)
+
+
+def alone(case: Case) -> float:
+    """Stores that belong to a query stay with it: no plan moves their rows to others."""
+    return 1.0 if case.setting.strategy == "independent" else 0.0
+
+
+def plan_for(case: Case, asks: Mapping[str, Ask], streams: Sequence[Stream], workers: int, seed: int | None, owned: float | None) -> Plan:
+    base = clash.optimize(
+        {name: ask.text for name, ask in asks.items()}, streams=streams,
+        windows={name: dict(ask.windows) for name, ask in asks.items() if ask.windows}, workers=workers,
+        strategy="independent", cost="probe", mirs=False, time_limit=0.0,
+    )  # fmt: skip
+    plan = random_plan(Random(seed), base, owned)
+    return replace(plan, asked=replace(plan.asked, strategy=case.setting.strategy))
