@@ -65,6 +65,7 @@ class InProcess:
     def restart(self, job: Job | None = None) -> None:
         """As after a stop or a crash: everything from the checkpoint; perhaps with another program."""
         self.job, before = job or self.job, self.driver
+        before.planner.close()
         self.driver = self._driver()
         self.driver.replanner = before.replanner
 

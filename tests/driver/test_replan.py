@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from threading import Event
+from threading import Event, Thread
 
 import pyarrow as pa
 import pytest
@@ -14,6 +14,7 @@ from clash.driver.setup import Setup
 from clash.inprocess import InProcess
 from clash.model.statistics import Statistics
 from clash.model.stream import Stream
+from clash.planner.highs import Aside
 from clash.planner.plan import Plan
 
 STREAMS = [Stream.of(name, dict.fromkeys(columns, "bigint")) for name, columns in {"R": "ab", "S": "bc", "T": "cd"}.items()]
@@ -101,7 +102,7 @@ def test_an_offer_that_waits_is_kept_while_it_pays() -> None:
 def test_a_solver_of_an_old_generation_takes_nothing_away(monkeypatch: pytest.MonkeyPatch) -> None:
     planner, go, optimize = Replanner(), Event(), Setup.optimize
 
-    def slow(setup: Setup, statistics: Statistics, seconds: float = 0, start: Plan | None = None) -> Plan:
+    def slow(setup: Setup, statistics: Statistics, seconds: float = 0, start: Plan | None = None, aside: Aside | None = None) -> Plan:
         if seconds:
             go.wait(60)
         return optimize(setup, statistics, 0, start)
@@ -122,7 +123,7 @@ def test_a_solver_of_an_old_generation_takes_nothing_away(monkeypatch: pytest.Mo
 def test_a_solver_that_fails_rests_too(monkeypatch: pytest.MonkeyPatch) -> None:
     planner, asked, optimize = Replanner(), [], Setup.optimize
 
-    def failing(setup: Setup, statistics: Statistics, seconds: float = 0, start: Plan | None = None) -> Plan:
+    def failing(setup: Setup, statistics: Statistics, seconds: float = 0, start: Plan | None = None, aside: Aside | None = None) -> Plan:
         if seconds:
             asked.append(seconds)
             raise RuntimeError("no")
@@ -134,6 +135,25 @@ def test_a_solver_that_fails_rests_too(monkeypatch: pytest.MonkeyPatch) -> None:
         planner.ask(0, epoch, SETUP, PLAN, lambda: OTHER)
         planner.wait()
     assert len(asked) == 1
+
+
+def test_after_closing_nothing_is_at_work(caplog: pytest.LogCaptureFixture) -> None:
+    planner, go = Replanner(), Event()
+
+    def look() -> Statistics:
+        go.wait(60)
+        return OTHER
+
+    planner.ask(0, 1, SETUP, PLAN, look)
+    closing = Thread(target=planner.close)
+    closing.start()
+    go.set()
+    closing.join()
+    assert planner._looking is not None
+    assert not planner._looking.is_alive()
+    planner.ask(0, 2, SETUP, PLAN, lambda: 1 / 0)  # type: ignore[arg-type, return-value]
+    planner.wait()
+    assert caplog.records == []
 
 
 def test_a_failure_is_told_once(caplog: pytest.LogCaptureFixture) -> None:

@@ -36,7 +36,7 @@ from clash.driver.setup import Live, Setup, differences
 from clash.driver.watch import Watch
 from clash.driver.watermarks import Clock, advance, observe
 from clash.driver.work import Moved, Tuning, Work
-from clash.errors import CheckpointError, OptionError
+from clash.errors import CheckpointError, ClashError, OptionError
 from clash.evaluate.types import arrow_type
 from clash.explain import explain_dot, explain_json, explain_text
 from clash.model.statistics import Statistics
@@ -118,6 +118,11 @@ class Driver:
             if new:
                 write_json(self.storage, _JOB, {"format": FORMAT, "timezone": self.timezone, "reading": [*self.reading, *new]})
                 self.reading = (*self.reading, *new)
+
+    def close(self, error: ClashError | None = None) -> None:
+        """The run has ended, perhaps with an error: nothing waits for a batch, and nothing works on beside it."""
+        self.changes.close(error)
+        self.planner.close()
 
     # ---- looking -----------------------------------------------------------------------------------------------
 

@@ -4,13 +4,12 @@ Invariant: a batch never waits for it. At the border into epoch i + 1 it is hand
 a border into i + 2 or later, and only for the generation that it was asked about. It changes nothing unless the gain that it predicts beats
 a threshold, and not too often: a change that did not make batches cheaper doubles the pause before the next. As long as the data looks as
 before, looking takes a small share of the time, and the solver, which works when nobody else wants the processor, another. A failure costs
-a warning.
+a warning. After `close` nothing is at work any more.
 """
 
 from __future__ import annotations
 
 import logging
-import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -20,6 +19,7 @@ from threading import Lock, Thread
 from clash.driver.price import price
 from clash.driver.setup import Setup
 from clash.model.statistics import Statistics
+from clash.planner.highs import Aside, ClosedError
 from clash.planner.plan import Plan
 from clash.planner.predicates import normal_statistics
 
@@ -71,6 +71,8 @@ class Replanner:
         self.policy = policy or Policy()
         self.latest: Statistics | None = None  # the statistics that were looked at last
         self._lock = Lock()
+        self._aside = Aside()
+        self._closed = False
         self._looking: Thread | None = None
         self._solving: Thread | None = None
         self._offer: Offer | None = None
@@ -92,9 +94,9 @@ class Replanner:
     def beside(self, work: Callable[[], None]) -> bool:
         """Runs it in a thread, unless the last one is still at work."""
         with self._lock:
-            free = self._looking is None or not self._looking.is_alive()
-            if free:
-                self._looking = Thread(target=self._safely, args=(work,), name="clash-replan", daemon=True)
+            free = not self._closed and (self._looking is None or not self._looking.is_alive())
+            if free:  # a program that ends waits for it: what it works with is native code that must not be left in the middle
+                self._looking = Thread(target=self._safely, args=(work,), name="clash-replan", daemon=False)
                 self._looking.start()
         return free
 
@@ -123,17 +125,26 @@ class Replanner:
             self._pause = self.policy.pause if after < before else min(2 * self._pause, self.policy.longest)
 
     def wait(self, timeout: float | None = None) -> None:
-        """Until the open question is answered, by the solver too; for tests."""
+        """Until the open question is answered, by the solver too."""
         if self._looking is not None:
             self._looking.join(timeout)
         if self._solving is not None:
             self._solving.join(timeout)
 
+    def close(self) -> None:
+        """Ends what can be ended, and waits for the rest, a fraction of a second: the checkpoint may be another's then."""
+        with self._lock:
+            self._closed = True
+        self._aside.close()
+        self.wait()
+
     def _safely(self, work: Callable[[], None]) -> None:
         try:
             work()
+        except ClosedError:
+            pass
         except Exception as error:
-            if not self._warned and not sys.is_finalizing():  # a program that ends takes along what a look needs
+            if not self._warned:
                 _LOG.warning("no better plan was looked for: %s", error, exc_info=True)
             self._warned = True
 
@@ -167,7 +178,7 @@ class Replanner:
         reason = "statistics moved: " + _listed(moves) if moves else "the solver's plan after the first one"
         self._put_best(asked, old, Offer(asked.generation, asked.epoch, better, reason, (old, better.cost)))
         with self._lock:
-            if time.monotonic() >= self._rested and (self._solving is None or not self._solving.is_alive()):
+            if not self._closed and time.monotonic() >= self._rested and (self._solving is None or not self._solving.is_alive()):
                 work = partial(self._solve, asked, statistics, better, reason)
                 self._solving = Thread(target=self._safely, args=(work,), name="clash-solve", daemon=True)
                 self._solving.start()
@@ -193,7 +204,7 @@ class Replanner:
         """In a thread of its own, so that looks go on meanwhile: what it finds is priced by the statistics of its end."""
         began = time.monotonic()
         try:
-            best = asked.setup.optimize(statistics, self.policy.seconds, start=better)
+            best = asked.setup.optimize(statistics, self.policy.seconds, better, self._aside)
         finally:
             self._rested = time.monotonic() + self.policy.rest * (time.monotonic() - began)
         generation, now = self._priced

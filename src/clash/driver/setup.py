@@ -15,6 +15,7 @@ from clash.errors import OptionError
 from clash.model.statistics import Statistics
 from clash.model.stream import Stream
 from clash.planner.costs import CostName, LayoutRule
+from clash.planner.highs import Aside
 from clash.planner.optimize import MOST_WORKERS, optimize, plan_nothing
 from clash.planner.plan import Plan
 from clash.planner.space import StrategyName
@@ -130,8 +131,8 @@ class Setup:
 
         return asked(self) == asked(other)
 
-    def optimize(self, statistics: Statistics | None, time_limit: float = 0, start: Plan | None = None) -> Plan:
-        """Without a time limit by the heuristic alone, which never waits for the solver. The solver leaves the processor to batches."""
+    def optimize(self, statistics: Statistics | None, time_limit: float = 0, start: Plan | None = None, aside: Aside | None = None) -> Plan:
+        """Without a time limit by the heuristic alone, which never waits for the solver."""
         if not self.queries:
             return plan_nothing(self.streams, statistics, self.workers, self.strategy, self.cost, self.layouts, self.mirs)
         return optimize(
@@ -147,7 +148,7 @@ class Setup:
             time_limit=time_limit,
             gap=_GAP,
             start=start,
-            gentle=True,
+            aside=aside,
         )
 
     def to_json(self) -> dict[str, Any]:

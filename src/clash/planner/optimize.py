@@ -13,6 +13,7 @@ from clash.model.query import Query
 from clash.model.statistics import Statistics
 from clash.model.stream import Stream
 from clash.planner.costs import CostModel, CostName, LayoutRule
+from clash.planner.highs import Aside
 from clash.planner.plan import Asked, Plan, WhatIf
 from clash.planner.predicates import normal_statistics
 from clash.planner.space import FormulationName, Options, StrategyName
@@ -37,14 +38,14 @@ def optimize(
     time_limit: float = 10.0,
     gap: float = 0.0,
     start: Plan | None = None,
-    gentle: bool = False,
+    aside: Aside | None = None,
 ) -> Plan:
     """The cheapest plan for all queries together.
 
     `time_limit` seconds bound the search: what is found by then is the answer, with the bound proven by then; 0 asks for the heuristic
     alone, which never waits for the solver. `gap` stops earlier, once the plan is provably within that share of the optimum. `start` is a
-    plan to start from, such as the one that runs. `gentle`: the solver works when nothing else wants the processor, for planning beside a
-    stream. Without `streams`, schemas are read off the queries.
+    plan to start from, such as the one that runs. `aside`: where the solver works, if not in this process.
+    Without `streams`, schemas are read off the queries.
     """
     began = time.perf_counter()
     if start is not None and not isinstance(start, Plan):
@@ -56,7 +57,7 @@ def optimize(
     parsed, used = parse_queries(queries, declared, windows)
     asked = replace(asked, statistics=normal_statistics(asked.statistics, declared or used))
     asked = replace(asked, streams=declared or used, declared=declared is not None, windows=windows or {})
-    return _plan(parsed, asked, began, start, bool(gentle))
+    return _plan(parsed, asked, began, start, aside)
 
 
 def plan_nothing(
@@ -92,9 +93,9 @@ def with_query(plan: Plan, name: str, text: str) -> WhatIf:
     return WhatIf(after, after.cost - plan.cost, alone.cost)
 
 
-def _plan(queries: tuple[Query, ...], asked: Asked, began: float, start: Plan | None, gentle: bool = False) -> Plan:
+def _plan(queries: tuple[Query, ...], asked: Asked, began: float, start: Plan | None, aside: Aside | None = None) -> Plan:
     model = CostModel(asked.cost, asked.workers, asked.layouts)
-    options = Options(model, asked.strategy, asked.formulation, asked.mirs, asked.gap, gentle)
+    options = Options(model, asked.strategy, asked.formulation, asked.mirs, asked.gap, aside)
     job = Job(queries, asked.statistics, asked.streams, options, began + 0.95 * asked.time_limit)  # the rest is for writing the plan down
     if start is not None:
         job = replace(job, start=start.probe_orders, start_layouts={store.key: store.layouts for store in start.stores})

@@ -1,7 +1,8 @@
 """From a search space to a plan with a proven bound: heuristic, then the integer program, component by component.
 
 Every answer is the cheapest plan seen, whoever found it, and the bound is the solver's, never a guess. Components are solved
-side by side (beside a stream one after the other), the small ones first; HiGHS runs outside the interpreter's lock.
+side by side (beside a stream one after the other), the small ones first; HiGHS runs outside the
+interpreter's lock.
 """
 
 from __future__ import annotations
@@ -59,7 +60,7 @@ def solve(
             return _published(graph, group, deadline, options)
         return _compact(graph, group, bound, deadline, options, start or {}, least if len(groups) == 1 else 0.0, at_least)
 
-    if options.gentle:  # one after the other, in the caller's thread: at its end a program waits for threads of a pool
+    if options.aside is not None or time.perf_counter() >= deadline:  # one process aside, or nothing that leaves the interpreter's lock
         found = list(map(one, groups))
     else:
         with ThreadPoolExecutor(min(2, os.cpu_count() or 1)) as pool:
@@ -91,21 +92,21 @@ def _compact(
 ) -> Found:
     largest = max(graph.lattice.subs[target.sub].size for target in targets)
     now = time.perf_counter()
-    # beside a stream the plan to start from is the heuristic's, and only the solver works without the interpreter's lock
-    until = now + max(at_least, 0.0 if options.gentle else HEURISTIC * (deadline - now))
+    # beside a stream the plan to start from is the heuristic's, and only the solver leaves the processor to others
+    until = now + max(at_least, 0.0 if options.aside else HEURISTIC * (deadline - now))
     heuristic = Search(graph, targets).run(_moves(len(targets), largest, graph.model.full), until, start)
     if heuristic.cost <= least * (1 + max(options.gap, 1e-9)):
         return _found(heuristic, least, (0, 0))
     arcs = sum(len(graph.into[node]) for target in targets for part in graph.parts(target) for node in graph.nodes_of(part))
     if time.perf_counter() >= deadline or arcs > MOST_ARCS:
         return Found(heuristic, 0.0, False, 0, 0)
-    bounds = {target.sub: isolated(target) for target in targets} if not graph.model.full else {}
+    bounds = {} if graph.model.full or options.aside else {target.sub: isolated(target) for target in targets}
     if len(targets) == 1 and heuristic.cost <= bounds.get(targets[0].sub, -1.0) * (1 + 1e-9):
         return Found(heuristic, heuristic.cost, True, 0, 0)
     compact = Compact(graph, targets, bounds)
     size = (len(compact.milp.costs), len(compact.milp.low))
     effort = {} if graph.model.full else {"mip_heuristic_effort": 0.0}  # under `probe` the heuristic's plan is good enough to prove
-    answer = compact.milp.solve(deadline - time.perf_counter(), compact.vector(heuristic), options.gap, effort, options.gentle)
+    answer = compact.milp.solve(deadline - time.perf_counter(), compact.vector(heuristic), options.gap, effort, options.aside)
     solution = heuristic
     if answer.values is not None and answer.cost + compact.constant < heuristic.cost - 1e-9:
         solution = min(heuristic, compact.read(answer.values), key=lambda s: s.cost)
@@ -116,7 +117,7 @@ def _published(graph: Graph, targets: list[Target], deadline: float, options: Op
     """As the paper has it, without a start; the heuristic's plan is the answer where the solver finds none as good in time."""
     published = Published(graph, targets, deadline)
     size = (len(published.milp.costs), len(published.milp.low))
-    answer = published.milp.solve(deadline - time.perf_counter(), gap=options.gap, gentle=options.gentle)
+    answer = published.milp.solve(deadline - time.perf_counter(), gap=options.gap, aside=options.aside)
     solution = Search(graph, targets).run(0, deadline)
     if answer.values is not None:
         solution = min(solution, published.read(answer.values), key=lambda s: s.cost)

@@ -13,6 +13,7 @@ from clash.model.stream import Stream
 from clash.model.types import UNKNOWN, exact
 from clash.planner.costs import CostModel
 from clash.planner.graph import Graph
+from clash.planner.highs import Aside
 from clash.planner.lattice import Lattice
 from clash.planner.reduce import candidates
 from clash.planner.sizes import Sizes
@@ -26,14 +27,14 @@ MOST_WEIGHED = 4_000  # splits up to which every layout is weighed under `full`
 
 @dataclass(frozen=True)
 class Options:
-    """`gentle`: the solver gives way to everything else on the machine."""
+    """`aside`: where the solver works, if not here."""
 
     model: CostModel
     strategy: StrategyName = "global"
     formulation: FormulationName = "compact"
     mirs: bool = True
     gap: float = 0.0
-    gentle: bool = False
+    aside: Aside | None = None
 
 
 @dataclass(frozen=True)

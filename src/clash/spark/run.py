@@ -59,7 +59,7 @@ class Run:
         self._life = Supervisor(spark, self._launch, self._transport, self._ended, self._transport.guilty)
 
     def _ended(self, error: ClashError | None) -> None:
-        self._driver.changes.close(error)
+        self._driver.close(error)
         self._release()
 
     # ---- life --------------------------------------------------------------------------------------------------
