@@ -171,9 +171,8 @@ def test_monitor_counts_children_that_have_ended() -> None:
         subprocess.run([sys.executable, "-c", "x = bytearray(50_000_000); sum(range(10_000_000))"], check=True)
     assert set(monitor.cpu) == set(monitor.peak) == set(KINDS)
     assert sum(monitor.cpu.values()) > 0.02
-    assert monitor.peak["driver"].private > 10_000_000
-    assert monitor.peak["workers"].private > 20_000_000
-    assert monitor.peak["jvm"].private == 0
+    assert monitor.peak["driver"].private > 30_000_000  # the child's, too: it is below no JVM
+    assert monitor.peak["workers"].private == monitor.peak["jvm"].private == 0
 
 
 class InProcessRuns:

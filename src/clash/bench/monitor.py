@@ -1,4 +1,4 @@
-"""CPU time and memory of this process and all below it, by kind: this Python, the JVM, Spark's Python workers.
+"""CPU time and memory of this process and all below it, by kind: this Python with its solver, the JVM, Spark's Python workers.
 
 CPU time counts children that have ended and were waited for. Memory is summed over the processes of a kind at one moment, and its peak
 is that of the sums: pages that two processes map count twice in `file` and `shared`, never in `private`.
@@ -76,14 +76,13 @@ class Monitor:
 
 def look() -> Look:
     cpu, memory = dict.fromkeys(KINDS, 0.0), dict.fromkeys(KINDS, Memory())
-    own = os.getpid()
-    for process in _below(own):
+    for process, below_jvm in _below(os.getpid()):
         try:
             name, fields = _stat(process)
             used = _memory(process)
         except (OSError, ValueError):  # it has just ended
             continue
-        kind = "driver" if process == own else "jvm" if name == "java" else "workers"
+        kind = "workers" if below_jvm else "jvm" if name == "java" else "driver"
         cpu[kind] += sum(int(ticks) for ticks in fields[11:15]) / TICKS
         memory[kind] = memory[kind].plus(used)
     return Look(cpu, memory)
@@ -94,19 +93,21 @@ def load() -> float:
     return os.getloadavg()[0]
 
 
-def _below(root: int) -> list[int]:
-    children: dict[int, list[int]] = {}
+def _below(root: int) -> list[tuple[int, bool]]:
+    """The process and all below it, and whether they are below a JVM."""
+    children: dict[int, list[tuple[int, str]]] = {}
     for folder in Path("/proc").iterdir():
         if folder.name.isdigit():
             try:
-                parent = int(_stat(int(folder.name))[1][1])
+                name, fields = _stat(int(folder.name))
             except (OSError, ValueError):
                 continue
-            children.setdefault(parent, []).append(int(folder.name))
-    found, todo = [], [root]
+            children.setdefault(int(fields[1]), []).append((int(folder.name), name))
+    found, todo = [], [(root, False, "")]
     while todo:
-        found.append(todo.pop())
-        todo += children.get(found[-1], [])
+        process, below_jvm, name = todo.pop()
+        found.append((process, below_jvm))
+        todo += [(child, below_jvm or name == "java", of) for child, of in children.get(process, [])]
     return found
 
 

@@ -17,7 +17,7 @@ from clash.model.relation import Relation
 from clash.model.statistics import MOST, Statistics
 from clash.model.stream import Stream
 from clash.statistics.history import History
-from clash.statistics.joins import Joins
+from clash.statistics.joins import Estimate, Joins
 from clash.statistics.measured import size_key
 from clash.statistics.pairs import pair
 from clash.statistics.shape import Shape, shape_of
@@ -80,14 +80,15 @@ class _Now:
     views: Mapping[str, View]
     newest: Mapping[str, View]
     _shapes: dict[str, Shape | None] = field(default_factory=dict)
-    _joins: dict[str, Joins] = field(default_factory=dict)
+    _joins: dict[tuple[str, Relation | None], Joins] = field(default_factory=dict)  # None: of what the windows hold
 
     def sizes(self, query: Query, count: int, found: dict[tuple[str, ...], float]) -> None:
         """Adds the sub-joins of so many relations that are not there yet; with residuals only where probes tell."""
-        shape = self._shapes.setdefault(query.name, shape_of(query.join, self.want, self.streams))
+        if query.name not in self._shapes:
+            self._shapes[query.name] = shape_of(query.join, self.want, self.streams)
+        shape = self._shapes[query.name]
         if shape is None or any(r.stream not in self.views for r in shape.relations):
             return
-        joins = self._joins.setdefault(query.name, Joins(shape, {r: self.views[r.stream] for r in shape.relations}))
         for some in itertools.combinations(shape.relations, count):
             part = frozenset(some)
             if not shape.connected(part):
@@ -96,14 +97,21 @@ class _Now:
             plain = replace(join, residuals=frozenset())
             for one, estimated in ((plain, self._rows), (join, self._measured)):
                 key = size_key(one)
-                if key not in found and (rows := estimated(joins, one, part, shape)) is not None:
+                if key not in found and (rows := estimated(query.name, one, part, shape)) is not None:
                     found[key] = min(MOST, max(LEAST, rows))
 
-    def _rows(self, joins: Joins, join: SubJoin, part: frozenset[Relation], shape: Shape) -> float | None:
-        measured = self._measured(joins, join, part, shape)
+    def _size(self, query: str, shape: Shape, part: frozenset[Relation], newest: Relation | None = None) -> Estimate | None:
+        """Of what the windows hold; of one relation perhaps the newest epoch alone."""
+        if (query, newest) not in self._joins:
+            views = {r: (self.newest if r == newest else self.views)[r.stream] for r in shape.relations}
+            self._joins[query, newest] = Joins(shape, views)
+        return self._joins[query, newest].size(part)
+
+    def _rows(self, query: str, join: SubJoin, part: frozenset[Relation], shape: Shape) -> float | None:
+        measured = self._measured(query, join, part, shape)
         if measured is not None:
             return measured
-        found = joins.size(part)
+        found = self._size(query, shape, part)
         return None if found is None else found.rows * self._drift(join)
 
     def _drift(self, join: SubJoin) -> float:
@@ -114,20 +122,20 @@ class _Now:
                 factor *= self.history.drift.factor((first.relation.stream, first.column), (other.relation.stream, other.column))
         return factor
 
-    def _measured(self, joins: Joins, join: SubJoin, part: frozenset[Relation], shape: Shape) -> float | None:
+    def _measured(self, query: str, join: SubJoin, part: frozenset[Relation], shape: Shape) -> float | None:
         """By what probes found; None where none were counted, or over other windows than the streams' own."""
         probes = self.history.probes.of(join)
         own = all(r.stream not in self.streams or self.streams[r.stream].window == window for r, window in join.windows)
         if not probes or not own:
             return None
-        found = joins.size(part)
+        found = self._size(query, shape, part)
         results, expected, alone = 0.0, 0.0, 0.0
         for relation in part:
             probe = probes.get(str(relation))
             if probe is None or not probe.tuples:
                 continue
-            of_newest = Joins(shape, {**joins.views, relation: self.newest[relation.stream]}).size(part)
-            whole = joins.views[relation].rows
+            of_newest = self._size(query, shape, part, relation)
+            whole = self.views[relation.stream].rows
             results += probe.results
             expected += 0.0 if of_newest is None else of_newest.rows * probe.tuples / max(whole, 1e-9)
             alone = max(alone, probe.results * whole / probe.tuples)
