@@ -11,8 +11,7 @@ import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from threading import Lock
-from typing import Any, Literal, get_args
+from typing import Any
 
 import pyarrow as pa
 
@@ -24,37 +23,34 @@ from clash.driver.epochs import Epoch, next_epoch
 from clash.driver.folders import refuse_mixed, shelved
 from clash.driver.generation import Generation, next_generation
 from clash.driver.history import History
-from clash.driver.job import FORMAT, Job, reading_order
+from clash.driver.job import Job, reading_order
 from clash.driver.kept import note
 from clash.driver.manifest import Manifest, manifest_path, read_last_manifest, stale_manifests, write_manifest
 from clash.driver.outputs import Outputs
+from clash.driver.reading import Reading, is_new
+from clash.driver.record import Record, read_record, record_path, stale_records, write_record
 from clash.driver.replan import Policy, Replanner
-from clash.driver.restart import check_format, check_timezone, restarted
+from clash.driver.restart import restarted
 from clash.driver.rewrite import choose
 from clash.driver.running import Running
 from clash.driver.setup import Live, Setup, differences
 from clash.driver.watch import Watch
 from clash.driver.watermarks import Clock, advance, observe
-from clash.driver.work import Moved, Tuning, Work
+from clash.driver.work import Tuning, Work
 from clash.errors import CheckpointError, ClashError, OptionError
 from clash.evaluate.types import arrow_type
-from clash.explain import explain_dot, explain_json, explain_text
 from clash.model.statistics import Statistics
 from clash.model.stream import Stream
-from clash.planner.plan import Plan
+from clash.planner.plan import Format, Plan
 from clash.state.container import read_container
 from clash.state.failpoints import reach
-from clash.state.jsonfile import read_json, write_json
 from clash.state.storage import open_storage
 from clash.topology import Topology
 from clash.workers.blocks import NUMBER_BITS
 from clash.workers.messages import to_json as parsed
 from clash.workers.program import Program, result_schema
 
-_JOB = "job.json"
 _SETTLE = 5  # batches after which a generation's cost is compared with what it was before
-Format = Literal["text", "json", "dot"]
-FORMATS: tuple[Format, ...] = get_args(Format)
 
 
 class Driver:
@@ -67,31 +63,27 @@ class Driver:
         self.watch = Watch(self.storage)
         self.replanner: Callable[[Driver, int], Plan | None] | None = None
         self.planner = Replanner(Policy())
-        if not self.storage.exists(_JOB):
+        if is_new(self.storage):
             self._create(plan)
-        recorded = read_json(self.storage, _JOB)
-        check_format(recorded, uri)
-        check_timezone(recorded["timezone"], timezone, uri)
-        self.reading: tuple[str, ...] = tuple(recorded["reading"])  # Spark knows its sources by their place in this order
-        self._reading = Lock()  # calls and batches may add to it
+        self._reading = Reading(self.storage, timezone, reading_order(job.streams, job.statistics))
         self.manifest = read_last_manifest(self.storage)
-        decided = read_json(self.storage, _record(self.last + 1)) if self.storage.exists(_record(self.last + 1)) else None
-        number = self.manifest.generation if decided is None else decided["generation"]
+        decided = read_record(self.storage, self.last + 1)
+        number = self.manifest.generation if decided is None else decided.generation
         self.history.drop_after(number)
         self.wanted = restarted(self.history.read(number), job, uri)  # at a border: the set-up that is to be planned for
         for record in self.manifest.containers:
             read_container(self.storage, record.path, verify=True)
         self.running = Running(self.storage, self.timezone, self.history, number)
         whole = filled(self.generation, self.manifest.filled)
-        self.running.open(self.generation.past(self.manifest.containers, whole) if decided is None else decided["plan"])
+        self.running.open(self.generation.past(self.manifest.containers, whole) if decided is None else decided.plan)
         self.changes = Changes(self.generation, self._statistics)
         self._asked_borders = self._had_borders = 0
-        self._recorded: dict[str, Any] = {}  # what the batch that was begun last runs under
+        self._recorded: Record  # what the batch that was begun last runs under
         self._sources = self.reading  # the streams that it may have rows of
         self._started = self.wanted != self.generation.setup or job.to_json() != self.generation.program
         if self._started:
             self.changes.restart(self.wanted, "start with another program")
-        self._extend(stream.name for stream in job.streams)
+        self._reading.extend(stream.name for stream in job.streams)
         committed = self.history.read(self.manifest.generation).setup.queries
         self.outputs = Outputs(self.uri, [*committed, *self.generation.setup.queries])
         self._write_measured()
@@ -101,23 +93,13 @@ class Driver:
         self.running.sweep()
 
     def _create(self, plan: Plan | None) -> None:
-        """A new checkpoint: the first generation first, because a job without a plan could not go on."""
+        """The first generation of a new checkpoint, before anything else: a job without a plan could not go on."""
         if not self.job.queries:  # most likely forgotten; a later start may list none, and go on with those of calls, or with none
             raise OptionError("there is no query to run", "", 'call engine.query("q1", "SELECT …") before engine.start()')
         setup = Setup.of(self.job)
         refuse_mixed(setup)
         plan = plan or setup.optimize(self.job.statistics)  # the heuristic: a start never waits for the solver
         self.history.write(next_generation(None, 0, 0, setup, self.job.to_json(), plan, "start"))
-        order = reading_order(self.job.streams, self.job.statistics)
-        write_json(self.storage, _JOB, {"format": FORMAT, "timezone": self.timezone, "reading": order})
-
-    def _extend(self, streams: Iterable[str]) -> None:
-        """New streams come behind the others: Spark keeps what it has read by their places."""
-        with self._reading:
-            new = [name for name in streams if name not in self.reading]
-            if new:
-                write_json(self.storage, _JOB, {"format": FORMAT, "timezone": self.timezone, "reading": [*self.reading, *new]})
-                self.reading = (*self.reading, *new)
 
     def close(self, error: ClashError | None = None) -> None:
         """The run has ended, perhaps with an error: nothing waits for a batch, and nothing works on beside it."""
@@ -130,6 +112,11 @@ class Driver:
     def last(self) -> int:
         """The last committed batch, -1 before the first."""
         return self.manifest.batch
+
+    @property
+    def reading(self) -> tuple[str, ...]:
+        """The streams that Spark reads, by their place."""
+        return self._reading.order
 
     @property
     def generation(self) -> Generation:
@@ -179,12 +166,7 @@ class Driver:
 
     def explain(self, format: Format = "text") -> str:
         """The plan that runs. Planning for the other strategies, to compare them, would take its time from the stream."""
-        if format not in FORMATS:
-            raise OptionError("unknown format", repr(format), f"write {', '.join(FORMATS)}")
-        plan = self.generation.plan
-        if format == "dot":
-            return explain_dot(plan)
-        return explain_json(plan, compare=False) if format == "json" else explain_text(plan, compare=False)
+        return self.generation.plan.explain(format, compare=False)
 
     def generations(self) -> list[dict[str, Any]]:
         """Every generation so far, oldest first: when, why, and what it cost beside what was expected."""
@@ -209,7 +191,7 @@ class Driver:
     def read(self, streams: Iterable[str]) -> None:
         """Spark is to read these streams, too, from its next start on, and the next batch that is not recorded yet starts an epoch."""
         self._asked_borders += 1
-        self._extend(streams)
+        self._reading.extend(streams)
 
     # ---- a batch -----------------------------------------------------------------------------------------------
 
@@ -223,39 +205,37 @@ class Driver:
                 f"Spark goes on with batch {batch}, but we have {f'batch {self.last}' if self.last >= 0 else 'none'} last ({self.uri})",
                 "restore both from one copy, or start with an empty checkpoint folder",
             )
-        found = self.storage.exists(_record(batch))
-        recorded = read_json(self.storage, _record(batch)) if found else self._decide(batch, max(now, self.manifest.now))
+        recorded = read_record(self.storage, batch) or self._decide(batch, max(now, self.manifest.now))
         self._recorded, self._sources = recorded, self.reading
         reach("after-record")
-        watermarks = {name: mark for name, (_, mark, _) in recorded["clocks"].items()}
-        containers = self.running.live(self._found(self.running).containers, watermarks)
-        self.running.open(recorded["plan"])
+        containers = self.running.live(self._found(self.running).containers, recorded.watermarks)
+        self.running.open(recorded.plan)
         return Work(
             uri=self.uri,
-            plan=recorded["plan"],
-            generation=recorded["generation"],
+            plan=recorded.plan,
+            generation=recorded.generation,
             timezone=self.timezone,
             batch=batch,
             attempt=os.urandom(4).hex(),
             partitions=partitions,
-            now=recorded["now"],
+            now=recorded.now,
             first=self.manifest.first,
-            watermarks=watermarks,
+            watermarks=recorded.watermarks,
             containers=containers,
             sinks={query.name: query.place(self.uri) for query in self.generation.setup.queries},
             layouts=self.running.layouts(containers),
-            rewrite=tuple(Moved(*moved) for moved in recorded["rewrite"]),
-            backfill=tuple((store, first, upto) for store, first, upto in recorded["backfill"]),
+            rewrite=recorded.rewrite,
+            backfill=recorded.backfill,
             tuning=self.tuning,
         )
 
-    def _decide(self, batch: int, now: int) -> dict[str, Any]:
+    def _decide(self, batch: int, now: int) -> Record:
         """Records what the batch runs under: first the generation, if it starts one, then all of it."""
         borders = self._asked_borders  # before looking at what waits: what is asked for after this forces the next batch
         epoch = next_epoch(self.manifest.epoch, self.job.epoch, batch, now, self._started or borders > self._had_borders)
         border = epoch.batch == batch
         taken, running = self._border(batch, epoch) if border else (None, self.running)
-        self._extend(stream.name for stream in running.topology.streams)
+        self._reading.extend(stream.name for stream in running.topology.streams)
         clocks = self._clocks(running, now)
         marks = {name: clock.mark for name, clock in clocks.items()}
         containers = running.live(self._found(running).containers, marks)
@@ -265,16 +245,8 @@ class Driver:
         plan = running.open(running.generation.past(containers, filled(running.generation, progress), filling))
         rewrite = choose(containers, running.topology, running.layouts(containers), self.tuning)
         reach("before-record")
-        recorded = {
-            "now": now,
-            "plan": plan,
-            "generation": running.generation.number,
-            "epoch": [*epoch],
-            "clocks": {name: [clock.high, clock.mark, clock.seen] for name, clock in clocks.items()},
-            "rewrite": [[*moved] for moved in rewrite],
-            "backfill": [] if piece is None else [[*piece]],
-        }
-        write_json(self.storage, _record(batch), recorded)
+        recorded = Record(now, plan, running.generation.number, epoch, clocks, rewrite, () if piece is None else (piece,))
+        write_record(self.storage, batch, recorded)
         self._had_borders = borders
         ended, self.running = self.generation, running
         self.outputs.learn(self.generation.setup.queries)
@@ -303,8 +275,6 @@ class Driver:
         if len(rounds) != work.rounds * work.workers:
             raise AssertionError(f"{len(rounds)} reports of {work.rounds} rounds of {work.workers} workers")
         rounds.sort(key=lambda report: (report["round"], report["worker"]))
-        recorded = self._recorded
-        clocks = {name: Clock(*clock) for name, clock in recorded["clocks"].items()}
         files = [file for report in found for file in report.get("files", ())]
         told = tell(found, files)
         highs: dict[str, int] = {}
@@ -321,12 +291,12 @@ class Driver:
             batch=work.batch,
             now=work.now,
             first=work.first + numbers * work.partitions,
-            clocks=observe(clocks, highs, told["input"], work.now),
+            clocks=observe(self._recorded.clocks, highs, told["input"], work.now),
             containers=tuple(after(work, rounds)),
             files=tuple(files),
             told=told,
             generation=work.generation,
-            epoch=Epoch(*recorded["epoch"]),
+            epoch=self._recorded.epoch,
             gone=gone,
             kept=note(before.kept, running.topology, streams, highs, work.now, gone),
             missing=missing,
@@ -409,7 +379,7 @@ class Driver:
         reach("before-cleanup")
         kept = {record.path for record in self.manifest.containers}
         gone = [path for path in {*removed, *(record.path for record in before.containers)} if path not in kept]
-        gone += [manifest_path(before.batch), _record(self.last)]
+        gone += [manifest_path(before.batch), record_path(self.last)]
         self.storage.delete([*gone, *self.running.stale()])
         if before.generation != self.manifest.generation:
             self._write_measured()
@@ -434,10 +404,6 @@ class Driver:
         kept = {record.path for record in self.manifest.containers}
         gone = [f"state/{name}" for name in self.storage.list("state", recursive=True) if f"state/{name}" not in kept]
         gone += stale_manifests(self.storage, self.last)
-        gone += [path for name in self.storage.list("batches") if (path := f"batches/{name}") != _record(self.last + 1)]
+        gone += stale_records(self.storage, self.last + 1)
         self.storage.delete(gone)
         self.outputs.sweep(self.manifest, self.generation.setup.by_name)
-
-
-def _record(batch: int) -> str:
-    return f"batches/{batch:09d}.json"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, get_args
 
 from clash.errors import OptionError
 from clash.model.query import Query
@@ -18,6 +18,7 @@ from clash.planner.space import FormulationName, StrategyName
 if TYPE_CHECKING:
     from clash.topology.data import Topology
 
+Format = Literal["text", "json", "dot"]
 STRATEGIES: tuple[StrategyName, ...] = ("independent", "shared", "global")
 
 
@@ -99,14 +100,15 @@ class Plan:
 
         return build(self.queries, dict(self.streams), self.probe_orders, self.stores, self.workers)
 
-    def explain(self, format: Literal["text", "json", "dot"] = "text") -> str:
-        """The plan for people (text), programs (json) or Graphviz (dot)."""
+    def explain(self, format: Format = "text", *, compare: bool = True) -> str:
+        """The plan for people (text), programs (json) or Graphviz (dot). `compare` plans for the other strategies, too."""
         from clash import explain
 
-        writers = {"text": explain.explain_text, "json": explain.explain_json, "dot": explain.explain_dot}
-        if not isinstance(format, str) or format not in writers:
+        if format not in get_args(Format):
             raise OptionError("unknown format", repr(format), "write text, json or dot")
-        return writers[format](self)
+        if format == "dot":
+            return explain.explain_dot(self)
+        return (explain.explain_text if format == "text" else explain.explain_json)(self, compare=compare)
 
     def compare(self) -> tuple[Compared, ...]:
         """This plan beside what the other strategies would make of the same queries."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time as clock
 from collections.abc import Callable, Mapping
-from typing import Any, Literal
+from typing import Any
 
 import pyarrow as pa
 from pyspark.sql.pandas.types import from_arrow_schema
@@ -21,6 +21,7 @@ from clash.model.durations import parse_timeout
 from clash.model.query import Query
 from clash.model.statistics import Statistics
 from clash.model.stream import Keep, Stream
+from clash.planner.plan import Format
 from clash.sinks import Sink
 from clash.spark.declare import declare_query, declare_stream, say
 from clash.spark.direct import Direct
@@ -193,7 +194,7 @@ class Run:
         """What the plans to come are made with: what was seen of the streams, else what was given."""
         return self._driver.statistics or Statistics()
 
-    def explain(self, format: Literal["text", "json", "dot"] = "text") -> str:
+    def explain(self, format: Format = "text") -> str:
         """The plan that runs today."""
         return self._driver.explain(format)
 
