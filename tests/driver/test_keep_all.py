@@ -19,5 +19,20 @@ def test_a_stream_that_nobody_reads_is_stored_all_the_same() -> None:
     assert sorted(engine.results("v").to_pylist(), key=str) == [{"a": 1, "x": "p"}, {"a": 3, "x": "r"}]
 
 
+def test_a_plan_that_waits_for_a_border_does_not_know_later_streams() -> None:
+    """The plan had been made without the stream, so the change was given up, and nothing of the stream was kept."""
+    streams = [Stream.of("R", {"a": "bigint"}), Stream.of("S", {"a": "bigint"})]
+    engine = InProcess(streams, {"q": "SELECT R.a FROM R JOIN S ON R.a = S.a"}, workers=2, epoch=3)
+    engine.batch({"R": _rows(1), "S": _rows(2)})
+    given = engine.replan(engine.driver.generation.plan)
+    stream = engine.add_stream(Stream.of("V", {"a": "bigint"}, keep="all"))
+    engine.batch({"R": _rows(2), "V": _rows(1, 2)})
+    assert (given.batch, stream.batch) == (1, 1)
+    engine.add_query("v", "SELECT R.a FROM R JOIN V ON R.a = V.a")
+    for number in range(3):
+        engine.batch({"R": _rows(number)})
+    assert sorted(engine.results("v")["a"].to_pylist()) == [2]
+
+
 def _rows(*values: int) -> pa.Table:
     return pa.table({"a": pa.array(values, pa.int64())})

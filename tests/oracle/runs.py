@@ -183,12 +183,9 @@ class Run:
 
     def _batch(self, number: int, batch: Batch) -> Committed:
         """After a failure the batch runs again, unless it was committed: as Spark would have it."""
-        by_name = self.case.by_name
-        there = {name: rows for name, rows in batch.rows.items() if self.begins.get(name, math.inf) <= number}
-        tables = {name: table(by_name[name], rows) for name, rows in there.items()}
         try:
             with _failing(batch.fail):
-                done = self._attempt(tables, batch.now)
+                done = self._attempt(self._tables(number, batch), batch.now)
             self._settle(number)
             return done
         except RuntimeError as error:
@@ -202,10 +199,16 @@ class Run:
             self.restart(batch.second, number + recorded)
         if self.engine.driver.last == number:
             return self.engine.driver.finish(number)
-        done = self._attempt(tables, batch.now + 1_000_000 if recorded else batch.now)  # what was recorded for the batch counts
+        now = batch.now + 1_000_000 if recorded else batch.now  # what was recorded for the batch counts
+        done = self._attempt(self._tables(number, batch), now)
         if not recorded:
             self._settle(number)
         return done
+
+    def _tables(self, number: int, batch: Batch) -> dict[str, pa.Table]:
+        """Of the streams that are read by now: another program may have added some after a failure."""
+        there = {name: rows for name, rows in batch.rows.items() if self.begins.get(name, math.inf) <= number}
+        return {name: table(self.case.by_name[name], rows) for name, rows in there.items()}
 
     def _settle(self, number: int) -> None:
         """The batch is on record. If it begins an epoch, all that was asked for takes effect with it, else nothing does."""

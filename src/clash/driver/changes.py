@@ -145,7 +145,7 @@ class Changes:
         if before.given and before.plan is not None and setup.fits(before.plan):
             return before.plan
         if setup.planned_as(running.setup):
-            return replace(running.plan, asked=replace(running.plan.asked, streams=setup.by_name))
+            return running.plan
         return setup.optimize(self._statistics(), start=before.plan or running.plan)
 
     # ---- borders -----------------------------------------------------------------------------------------------

@@ -117,7 +117,7 @@ def next_generation(
 ) -> Generation:
     """The generation that starts with `batch`, whose first arrival is `arrival`, after what is `known`."""
     number = 0 if previous is None else previous.number + 1
-    plan = _keeping_all(plan, setup)
+    plan = _over_streams(plan, setup)
     topology, timed = plan.topology, plan.topology.timed
     before = previous.introduced if previous is not None and previous.timed == timed else {}  # else the rows have other columns
     begun = {query.name: query.history for query in setup.queries if query.batch is None}
@@ -136,12 +136,11 @@ def next_generation(
     return Generation(number, batch, arrival, setup, program, plan, timed, introduced, columns, laid, reason, predicted, adopted)
 
 
-def _keeping_all(plan: Plan, setup: Setup) -> Plan:
-    """A stream that is kept for queries to come has a store, read by nobody yet."""
+def _over_streams(plan: Plan, setup: Setup) -> Plan:
+    """Some may have been added since it was made. One that is kept for queries to come has a store, read by nobody yet."""
+    plan = replace(plan, asked=replace(plan.asked, streams=setup.by_name))
     stored = {store.key.stream for store in plan.stores}
     names = [stream.name for stream in setup.streams if stream.keep == "all" and stream.name not in stored]
-    if not names:
-        return plan
     extra = tuple(StorePlan(StoreKey(name, None), (Layout("hash"),), plan.asked.statistics.rate(name), 0.0) for name in names)
     return replace(plan, stores=(*plan.stores, *extra))
 
