@@ -98,3 +98,10 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
             Statistics.load(path)
         assert error.value.what in ("cannot read the statistics", "the statistics are not JSON")
         assert str(path) in error.value.detail
+
+
+def test_a_place_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+    for place in (tmp_path, tmp_path / "missing" / "stats.json", None):
+        with pytest.raises(OptionError, match="cannot write the statistics") as caught:
+            Statistics().save(place)  # type: ignore[arg-type]
+        assert str(place) in caught.value.detail

@@ -83,10 +83,12 @@ class Run:
 
     # ---- programs ----------------------------------------------------------------------------------------------
 
-    def restart(self, program: Program | None, number: int) -> None:
-        """A new driver, before batch `number` is on record. What was not recorded is lost, and asked for again."""
+    def restart(self, program: Program | None, number: int) -> bool:
+        """A new driver, before batch `number` is committed. What was not recorded is lost, and asked for again. Does the program change
+        what runs?"""
         program = self._possible(self.program if program is None else program)
         asked = started(self.live, self.recorded, program)
+        changes = any(change.kind != "rescale" or change.workers != self.workers for change in asked) or bool(program.streams)
         for name in self.declared:  # from now on, read or read past
             self.begins.setdefault(name, self.engine.driver.last + 1)
         self.declared += program.streams
@@ -100,6 +102,7 @@ class Run:
         for change, handle in lost:
             if handle is not None:
                 self._ask(change, number)
+        return changes
 
     def _possible(self, program: Program) -> Program:
         """A shrunk history may list what cannot be."""
@@ -182,7 +185,10 @@ class Run:
     # ---- batches -----------------------------------------------------------------------------------------------
 
     def _batch(self, number: int, batch: Batch) -> Committed:
-        """After a failure the batch runs again, unless it was committed: as Spark would have it."""
+        """After a failure the batch runs again, unless it was committed: as Spark would have it. It does so under what was recorded for it,
+        unless a program that wants something else was started meanwhile."""
+        before = ([*self.lives], self.workers, self.epoch, self.recorded, self.known)
+        asked = [(change, None) for change, _ in self.pending]
         try:
             with _failing(batch.fail):
                 done = self._attempt(self._tables(number, batch), batch.now)
@@ -192,12 +198,16 @@ class Run:
             if "fail point" not in str(error):
                 raise
         recorded = batch.fail is not None and batch.fail[0] not in _UNRECORDED
-        if recorded:
-            self._settle(number)
+        asked = asked if recorded and self._settle(number) else []
+        committed = self.engine.driver.last == number
         self.upkeep.swept = False
         if number % 2 or batch.second is not None:  # else a failed attempt in a process that goes on
-            self.restart(batch.second, number + recorded)
-        if self.engine.driver.last == number:
+            changes = self.restart(batch.second, number + committed)
+            if changes and recorded and not committed:
+                self.lives, self.workers, self.epoch, self.recorded, self.known = before
+                self.pending = [*asked, *self.pending]
+                self.forced, recorded = self._differs(), False
+        if committed:
             return self.engine.driver.finish(number)
         now = batch.now + 1_000_000 if recorded else batch.now  # what was recorded for the batch counts
         done = self._attempt(self._tables(number, batch), now)
@@ -205,12 +215,18 @@ class Run:
             self._settle(number)
         return done
 
+    def _differs(self) -> bool:
+        """Does what waits differ from what the last committed batch ran under?"""
+        workers = next((change.workers for change, _ in reversed(self.pending) if change.kind == "rescale"), self.workers)
+        queries = any(change.kind != "rescale" for change, _ in self.pending)
+        return queries or workers != self.workers or self.program != self.recorded or self.declared != self.known
+
     def _tables(self, number: int, batch: Batch) -> dict[str, pa.Table]:
         """Of the streams that are read by now: another program may have added some after a failure."""
         there = {name: rows for name, rows in batch.rows.items() if self.begins.get(name, math.inf) <= number}
         return {name: table(self.case.by_name[name], rows) for name, rows in there.items()}
 
-    def _settle(self, number: int) -> None:
+    def _settle(self, number: int) -> bool:
         """The batch is on record. If it begins an epoch, all that was asked for takes effect with it, else nothing does."""
         epoch = number == 0 or self.forced or number - self.epoch >= self.case.setting.epoch
         for change, handle in self.pending:
@@ -221,6 +237,7 @@ class Run:
         if epoch:
             self.pending, self.forced, self.epoch = [], False, number
             self.recorded, self.known = self.program, [*self.declared]
+        return epoch
 
     def _apply(self, change: Change, number: int) -> None:
         name = change.ask.name if change.ask is not None else change.name

@@ -91,6 +91,14 @@ def test_a_process_that_cannot_solve_says_why(monkeypatch: pytest.MonkeyPatch, t
         Aside().solve(knapsack(2), SETTINGS)
 
 
+def test_a_process_that_hangs_is_ended(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "highspy.py").write_text("import sys, time; sys.stderr.write(100_000 * 'x'); sys.stderr.flush(); time.sleep(600)")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    monkeypatch.setattr("clash.planner.highs._PATIENCE", 1.0)
+    with pytest.raises(RuntimeError, match="ended with -9"):
+        Aside().solve(knapsack(2), SETTINGS | {"time_limit": 0.1})
+
+
 def test_a_program_may_end_while_the_solver_works() -> None:
     """A thread in the solver's own code took the program down, if it came back while the interpreter was on its way out."""
     program = f"""

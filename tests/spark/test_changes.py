@@ -388,6 +388,50 @@ def running(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Any:
     run.stop()
 
 
+def test_a_query_that_fails_can_be_mended(bench: Bench) -> None:
+    """The batch that it failed is on record under it; a program that lists it with another text begins with that very batch."""
+    failing = PAIRS.replace("S.b", "1 / (S.b - S.b) AS b")
+
+    def engine(**queries: str) -> Any:
+        made = bench.engine("RS")
+        for name, text in queries.items():
+            made.query(name, text)
+        return made
+
+    bench.deliver()
+    run = engine(pairs=PAIRS).start()
+    run.process_all_available()
+    run.add_query("bad", failing)
+    other = run.add_query("other", PAIRS)
+    with pytest.raises(clash.DataError, match="division by zero"):
+        bench.deliver(run)
+    bench.note(run)
+    with pytest.raises(clash.DataError):  # the same program gets no further
+        engine(pairs=PAIRS).start().await_termination()
+    again = engine(pairs=PAIRS, bad=PAIRS).start()
+    bench.deliver(again)
+    again.stop()
+    bench.note(again)
+    first = other.batch
+    assert first is not None
+    bench.check(again, "pairs", PAIRS, ALWAYS)
+    bench.check(again, "other", PAIRS, range(first, 100))
+    bench.check(again, "bad", PAIRS, range(first, 100))
+
+
+def test_a_stream_means_what_it_meant(bench: Bench) -> None:
+    """Queries may write a stream's name in another case: a second stream that is called so would change what they mean."""
+    bench.deliver()
+    engine = bench.engine("RS")
+    with pytest.raises(clash.OptionError, match="differ in case only"):
+        engine.stream("r", bench.source("T"))
+    engine.query("pairs", PAIRS.replace("R", "r"))
+    run = engine.start(trigger="1 hour")
+    with pytest.raises(clash.OptionError, match="differ in case only"):
+        run.stream("r", bench.source("T"))
+    run.stop()
+
+
 def test_what_comes_too_late_is_told(bench: Bench) -> None:
     """A change without a batch to come is not waited for in vain."""
     bench.deliver()

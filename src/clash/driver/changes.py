@@ -183,13 +183,18 @@ class Changes:
         self._incomplete = left
 
     def refuse(self, taken: Pending, error: Exception) -> None:
-        """What was taken cannot be; the run goes on as it was."""
-        _LOG.error("a change was given up: %s", error)
+        """What was taken cannot be; the run goes on as it was. What was asked for on top of it cannot be, either. A stream stays: its
+        handle has told a batch already. Where nothing was taken it was the planner's own offer that failed."""
+        _LOG.error("%s was given up: %s", ", ".join(change.what for change in taken.changes) or "a better plan", error)
+        if not taken.changes:
+            return
         with self._told:
-            left = tuple(change for change in self._pending.changes if change not in taken.changes)
-            for change in (*taken.changes, *left):
-                change._error = error if isinstance(error, ClashError) else ClashError("the change cannot be made", str(error))
-            self._pending = Pending((), self._running.setup, None, False)
+            kept = tuple(change for change in self._pending.changes if change._batch is not None)
+            for change in self._pending.changes:
+                if change not in kept:
+                    change._error = error if isinstance(error, ClashError) else _cannot_be(error)
+            setup = replace(self._running.setup, streams=self._pending.setup.streams)
+            self._pending = Pending(kept, setup, self._running.plan if kept else None, False)
             self._told.notify_all()
 
     def close(self, error: ClashError | None = None) -> None:
@@ -199,6 +204,10 @@ class Changes:
             for change in self._pending.changes:
                 change._error = self._closed
             self._told.notify_all()
+
+
+def _cannot_be(error: Exception) -> ClashError:
+    return ClashError("the change cannot be made", str(error), "the run goes on as it was: ask again, or for less at a time")
 
 
 def _flag(history: bool) -> bool:

@@ -68,19 +68,25 @@ class Driver:
         self._reading = Reading(self.storage, timezone, reading_order(job.streams, job.statistics))
         self.manifest = read_last_manifest(self.storage)
         decided = read_record(self.storage, self.last + 1)
-        number = self.manifest.generation if decided is None else decided.generation
+        self._newest = number = self.manifest.generation if decided is None else decided.generation  # of the generations on record
         self.history.drop_after(number)
-        self.wanted = restarted(self.history.read(number), job, uri)  # at a border: the set-up that is to be planned for
+        known = self.history.read(number)
+        self.wanted = restarted(known, job, uri)  # at a border: the set-up that is to be planned for
+        self._anew = decided is not None and self.wanted != known.setup
+        if self._anew:  # the batch may have failed for what the program has changed; nothing of it is visible, so it is decided once more
+            number = self.manifest.generation
+            self.wanted = self.wanted.not_begun(self.last + 1)
         for record in self.manifest.containers:
             read_container(self.storage, record.path, verify=True)
         self.running = Running(self.storage, self.timezone, self.history, number)
         whole = filled(self.generation, self.manifest.filled)
-        self.running.open(self.generation.past(self.manifest.containers, whole) if decided is None else decided.plan)
+        used = None if decided is None else decided.plan
+        self.running.open(self.generation.past(self.manifest.containers, whole) if used is None or self._anew else used)
         self.changes = Changes(self.generation, self._statistics)
         self._asked_borders = self._had_borders = 0
         self._recorded: Record  # what the batch that was begun last runs under
         self._sources = self.reading  # the streams that it may have rows of
-        self._started = self.wanted != self.generation.setup or job.to_json() != self.generation.program
+        self._started = not self._is_same(self.wanted)
         if self._started:
             self.changes.restart(self.wanted, "start with another program")
         self._reading.extend(stream.name for stream in job.streams)
@@ -90,16 +96,16 @@ class Driver:
         self.storage.sweep()  # what killed writers left half written: nobody writes now
         self.outputs.sweep_torn()
         self.sweep()
-        self.running.sweep()
+        self.running.sweep(used)
 
     def _create(self, plan: Plan | None) -> None:
         """The first generation of a new checkpoint, before anything else: a job without a plan could not go on."""
         if not self.job.queries:  # most likely forgotten; a later start may list none, and go on with those of calls, or with none
-            raise OptionError("there is no query to run", "", 'call engine.query("q1", "SELECT …") before engine.start()')
+            raise OptionError("there is no query to run", self.uri, 'call engine.query("q1", "SELECT …") before engine.start()')
         setup = Setup.of(self.job)
         refuse_mixed(setup)
         plan = plan or setup.optimize(self.job.statistics)  # the heuristic: a start never waits for the solver
-        self.history.write(next_generation(None, 0, 0, setup, self.job.to_json(), plan, "start"))
+        self.history.write(next_generation(None, 0, 0, 0, setup, self.job.to_json(), plan, "start"))
 
     def close(self, error: ClashError | None = None) -> None:
         """The run has ended, perhaps with an error: nothing waits for a batch, and nothing works on beside it."""
@@ -205,7 +211,8 @@ class Driver:
                 f"Spark goes on with batch {batch}, but we have {f'batch {self.last}' if self.last >= 0 else 'none'} last ({self.uri})",
                 "restore both from one copy, or start with an empty checkpoint folder",
             )
-        recorded = read_record(self.storage, batch) or self._decide(batch, max(now, self.manifest.now))
+        found = None if self._anew else read_record(self.storage, batch)
+        recorded = found or self._decide(batch, max(now, self.manifest.now))
         self._recorded, self._sources = recorded, self.reading
         reach("after-record")
         containers = self.running.live(self._found(self.running).containers, recorded.watermarks)
@@ -247,7 +254,7 @@ class Driver:
         reach("before-record")
         recorded = Record(now, plan, running.generation.number, epoch, clocks, rewrite, () if piece is None else (piece,))
         write_record(self.storage, batch, recorded)
-        self._had_borders = borders
+        self._had_borders, self._anew = borders, False
         ended, self.running = self.generation, running
         self.outputs.learn(self.generation.setup.queries)
         self.changes.done(taken, self.generation, batch)
@@ -338,6 +345,8 @@ class Driver:
         self.wanted = pending.setup
         given = None if self.replanner is None else self.replanner(self, batch)
         offer = None
+        if pending.changes and given is None and not pending.given and self._is_same(pending.setup):
+            return pending, self.running  # such as as many workers as there are
         if pending.changes:
             plan, reason = given or pending.plan, "; ".join(differences(self.generation.setup, self.wanted)) or pending.changes[-1].what
         elif given is not None:
@@ -350,16 +359,23 @@ class Driver:
         try:
             if plan is None or not self.wanted.fits(plan):
                 plan = self.wanted.optimize(self._statistics(), start=self.generation.plan)
-            setup = shelved(self.wanted, plan, self.history, self.generation.number + 1)
+            number = max(self.generation.number, self._newest) + 1
+            setup = shelved(self.wanted, plan, self.history, number)
             predicted = None if offer is None else offer.predicted
             arrival = self.manifest.first << NUMBER_BITS
-            generation = next_generation(self.generation, batch, arrival, setup, self.job.to_json(), plan, reason, predicted, self.manifest)
+            program, known = self.job.to_json(), self.manifest
+            generation = next_generation(self.generation, number, batch, arrival, setup, program, plan, reason, predicted, known)
         except Exception as error:
+            if self._anew:
+                raise  # what runs without it is not what the record has
             self.changes.refuse(pending, error)
             return None, self.running
         self.history.write(generation)
         reach("after-generation")
         return pending, Running(self.storage, self.timezone, self.history, generation.number, self.running)
+
+    def _is_same(self, setup: Setup) -> bool:
+        return setup == self.generation.setup and self.job.to_json() == self.generation.program
 
     def _ask(self, epoch: Epoch, ended: Generation) -> None:
         """Beside the stream: is there a better plan, by what the epochs so far have shown? The last of them was under `ended`."""

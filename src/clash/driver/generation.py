@@ -1,6 +1,7 @@
 """A generation: the batches under one set-up and one plan, and since when each part of its state has been what it is.
 
-Invariant: generations are numbered in order; each starts with a batch and is recorded before that batch is. An intermediate store keeps
+Invariant: generations are numbered in order; each starts with a batch and is recorded before that batch is. Of two that start with the same
+batch the later one counts: a batch that failed was begun again under another program. An intermediate store keeps
 its beginning as long as every generation has it: one that was dropped and comes back is a new one. A column counts as kept since it was
 last missing, a layout since it was last another.
 """
@@ -106,6 +107,7 @@ class Generation:
 
 def next_generation(
     previous: Generation | None,
+    number: int,
     batch: int,
     arrival: int,
     setup: Setup,
@@ -115,8 +117,8 @@ def next_generation(
     predicted: tuple[float, float] | None = None,
     known: Manifest = BEGINNING,
 ) -> Generation:
-    """The generation that starts with `batch`, whose first arrival is `arrival`, after what is `known`."""
-    number = 0 if previous is None else previous.number + 1
+    """The generation that starts with `batch`, whose first arrival is `arrival`, after what is `known`; `previous`: that of the batch
+    before."""
     plan = _over_streams(plan, setup)
     topology, timed = plan.topology, plan.topology.timed
     before = previous.introduced if previous is not None and previous.timed == timed else {}  # else the rows have other columns

@@ -7,6 +7,7 @@ process that was killed in between, and its number is used again. Records stay: 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from threading import Lock
 from typing import Any
 
 from clash.driver.generation import FOLDER, Generation, generation_path
@@ -25,6 +26,7 @@ class History:
         self._read: dict[int, Generation] = {}
         self._told: dict[int, dict[str, Any]] = {}
         self._names: dict[str, int] | None = None
+        self._naming = Lock()  # calls and borders may ask for names
 
     def read(self, number: int) -> Generation:
         if number not in self._read:
@@ -35,10 +37,11 @@ class History:
         write_json(self.storage, generation_path(generation.number), generation.to_json())
         self._read[generation.number] = generation
         self._told.pop(generation.number, None)
-        if self._names is not None and generation.number in self._names.values():
-            self._names = None  # its number was used before, by one that no batch ran under
-        elif self._names is not None:
-            self._names |= dict.fromkeys(generation.setup.names, generation.number)
+        with self._naming:
+            if self._names is not None and generation.number in self._names.values():
+                self._names = None  # its number was used before, by one that no batch ran under
+            elif self._names is not None:
+                self._names |= dict.fromkeys(generation.setup.names, generation.number)
 
     def keep(self, live: set[int]) -> None:
         """Forgets, in memory, what no live container belongs to."""
@@ -55,14 +58,16 @@ class History:
 
     def last_of(self, query: str) -> tuple[Live, Query] | None:
         """The query that had this name last, live or not."""
-        if self._names is None:
-            self._names = {}
-            for number in sorted(map(_number, self._records())):
-                data = read_json(self.storage, generation_path(number))
-                self._names |= {live["asked"]["name"]: number for live in data["setup"]["queries"]}
-        if query not in self._names:
-            return None
-        data = read_json(self.storage, generation_path(self._names[query]))
+        with self._naming:
+            if self._names is None:
+                found: dict[str, int] = {}
+                for number in sorted(map(_number, self._records())):
+                    data = read_json(self.storage, generation_path(number))
+                    found |= {live["asked"]["name"]: number for live in data["setup"]["queries"]}
+                self._names = found
+            if query not in self._names:
+                return None
+            data = read_json(self.storage, generation_path(self._names[query]))
         live = next(Live.from_json(q) for q in data["setup"]["queries"] if q["asked"]["name"] == query)
         return live, next(query_from_json(q) for q in data["plan"]["queries"] if q["name"] == query)
 

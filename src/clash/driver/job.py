@@ -100,12 +100,21 @@ class Job:
         }
 
 
+def refuse_taken(stream: str, there: Iterable[str]) -> None:
+    """Queries may write a name in another case, as long as one stream is meant: another one must not change what they mean."""
+    taken = next((name for name in there if name.lower() == stream.lower()), None)
+    if taken is not None:
+        told = repr(stream) if taken == stream else f"{stream!r} and {taken!r} differ in case only"
+        raise OptionError("there is a stream of that name already", told, "give the new one another name")
+
+
 def refuse_twice(streams: Iterable[Stream], queries: Iterable[Asked]) -> None:
     """Names are unique, and so are folders."""
-    queries = tuple(queries)
+    queries, names = tuple(queries), [stream.name for stream in streams]
+    for at, name in enumerate(names):
+        refuse_taken(name, names[:at])
     for what, values, hint in (
         ("queries of one name", [q.name for q in queries], "give one of them another name"),
-        ("streams of one name", [s.name for s in streams], "give one of them another name"),
         ("queries write to one folder", [q.sink.folder for q in queries if q.sink.folder is not None], "give each a folder of its own"),
     ):
         twice = [value for at, value in enumerate(values) if value in values[:at]]

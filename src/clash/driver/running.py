@@ -63,8 +63,11 @@ class Running:
             self._past = None
         return gone
 
-    def sweep(self) -> None:
-        self.storage.delete([path for name in self.storage.list(_PLANS) if (path := f"{_PLANS}/{name}") != self.plan])
+    def sweep(self, used: str | None) -> None:
+        """At a start. `used`: by the record of the batch to come, which counts until there is another one."""
+        kept = {self.plan} if used is None else {self.plan, used}
+        self._stale |= kept - {self.plan}
+        self.storage.delete([path for name in self.storage.list(_PLANS) if (path := f"{_PLANS}/{name}") not in kept])
 
     # ---- containers --------------------------------------------------------------------------------------------
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from clash.driver.job import Asked, Job, refuse_twice
+from clash.driver.job import Asked, Job, refuse_taken, refuse_twice
 from clash.errors import OptionError
 from clash.model.statistics import Statistics
 from clash.model.stream import Stream
@@ -91,9 +91,12 @@ class Setup:
         return replace(self, workers=workers)
 
     def add_stream(self, stream: Stream) -> Setup:
-        if stream.name in self.by_name:
-            raise OptionError("there is a stream of that name already", repr(stream.name), "give the new one another name")
+        refuse_taken(stream.name, self.by_name)
         return replace(self, streams=(*self.streams, stream))
+
+    def not_begun(self, batch: int) -> Setup:
+        """Before that batch: the queries that it was the first for are still to begin."""
+        return replace(self, queries=tuple(replace(q, batch=None, arrival=None) if q.batch == batch else q for q in self.queries))
 
     def _checked(self, after: Setup, asked: Asked) -> Setup:
         refuse_twice(after.streams, [query.asked for query in after.queries])

@@ -107,7 +107,12 @@ class Statistics:
         return Statistics(**fields)
 
     def save(self, path: str | Path) -> None:
-        Path(path).write_text(json.dumps(self.to_json(), indent=2) + "\n")
+        """As a JSON file, for `load` and `clash explain --statistics`."""
+        try:
+            Path(path).write_text(json.dumps(self.to_json(), indent=2) + "\n")
+        except (OSError, TypeError) as error:
+            told = f"{path}: {getattr(error, 'strerror', None) or error}"
+            raise OptionError("cannot write the statistics", told, "give the path of a file, in a folder that is there") from None
 
     @staticmethod
     def load(path: str | Path) -> Statistics:

@@ -21,7 +21,7 @@ def check_name(kind: str, name: str) -> str:
         raise OptionError(
             f"not a valid {kind} name",
             repr(name),
-            "use letters, digits and underscores, a letter first, 100 characters at most",
+            "use letters, digits and underscores, no digit first, 100 characters at most",
         )
     return name
 

@@ -13,9 +13,10 @@ import io
 import os
 import subprocess
 import sys
+import tempfile
 from collections.abc import Mapping
 from contextlib import suppress
-from threading import Lock, Thread
+from threading import Lock, Thread, Timer
 from typing import Any, NamedTuple
 
 import highspy
@@ -23,6 +24,7 @@ import numpy as np
 import numpy.typing as npt
 
 Arrays = dict[str, npt.NDArray[Any]]
+_PATIENCE = 60.0  # seconds beyond its time limit, after which something must be wrong with it
 
 
 class Program(NamedTuple):
@@ -99,23 +101,19 @@ class Aside:
 
     def solve(self, program: Program, settings: Mapping[str, float]) -> Outcome:
         asked = _packed(program._asdict() | {f"setting {name}": np.array(value) for name, value in settings.items()})
-        with self._lock:
-            if self._closed:
-                raise ClosedError
-            pipe = subprocess.PIPE
-            self._process = subprocess.Popen([sys.executable, "-P", __file__], stdin=pipe, stdout=pipe, stderr=pipe)
-        with self._process as process:
-            if process.stdin is None or process.stdout is None or process.stderr is None:
-                raise AssertionError("all three are pipes")
-            with suppress(BrokenPipeError):  # it has ended already, and says why
-                process.stdin.write(asked)
-                process.stdin.flush()  # not closed: its end tells the other side that nobody waits any more
-            answer, said = process.stdout.read(), process.stderr.read()
-            code = process.wait()
+        with tempfile.TemporaryFile() as said:
+            with self._lock:
+                if self._closed:
+                    raise ClosedError
+                pipe = subprocess.PIPE
+                self._process = subprocess.Popen([sys.executable, "-P", __file__], stdin=pipe, stdout=pipe, stderr=said)
+            answer, code = _answer(self._process, asked, settings["time_limit"] + _PATIENCE)
+            said.seek(0)
+            last = said.read().decode(errors="replace").splitlines()[-1:]
         if self._closed:
             raise ClosedError
         if code:
-            raise RuntimeError(f"the solver's process ended with {code}: {(said.decode(errors='replace').splitlines() or [''])[-1]}")
+            raise RuntimeError(f"the solver's process ended with {code}: {''.join(last)}")
         found = _unpacked(io.BytesIO(answer))
         return Outcome(found["values"], *(found[name].item() for name in Outcome._fields[1:]))
 
@@ -125,6 +123,23 @@ class Aside:
             self._closed = True
             if self._process is not None:
                 self._process.kill()
+
+
+def _answer(process: subprocess.Popen[bytes], asked: bytes, seconds: float) -> tuple[bytes, int]:
+    """What it writes, and its exit code; it is ended if it takes longer."""
+    limit = Timer(seconds, process.kill)
+    limit.daemon = True
+    limit.start()
+    with process:
+        if process.stdin is None or process.stdout is None:
+            raise AssertionError("both are pipes")
+        with suppress(BrokenPipeError):  # it has ended already, and says why
+            process.stdin.write(asked)
+            process.stdin.flush()  # not closed: its end tells the other side that nobody waits any more
+        answer = process.stdout.read()
+        code = process.wait()
+    limit.cancel()
+    return answer, code
 
 
 def _packed(arrays: Mapping[str, Any]) -> bytes:

@@ -11,7 +11,7 @@ from typing import Any, get_args
 from pyspark.sql import DataFrame, SparkSession
 
 from clash.driver.driver import Driver
-from clash.driver.job import Asked, Job
+from clash.driver.job import Asked, Job, refuse_taken
 from clash.errors import CheckpointError, ClashError, OptionError
 from clash.model.durations import parse_duration
 from clash.model.statistics import Statistics
@@ -87,8 +87,7 @@ class Engine:
         """A stream: any streaming DataFrame. Without `time` a row's time is that of its batch, without `window` it is kept for ever."""
         self._refuse_running("a stream")
         stream = declare_stream(name, df, time, window, lateness, idle, keep)
-        if name in self._streams:
-            raise OptionError("there is a stream of that name already", repr(name), "give the new one another name")
+        refuse_taken(name, self._streams)
         say(stream, df)
         self._streams[name], self._frames[name] = stream, df
 
