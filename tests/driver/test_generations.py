@@ -15,7 +15,7 @@ import pytest
 from clash.driver.changes import Change
 from clash.driver.driver import Driver
 from clash.driver.job import Asked, Job, SinkRecord
-from clash.driver.rewrite import left
+from clash.driver.pieces import left
 from clash.errors import CheckpointError, ClashError, OptionError, QueryError
 from clash.inprocess import InProcess
 from clash.model.statistics import Statistics

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from clash.driver.driver import Driver
-from clash.driver.rewrite import left
+from clash.driver.pieces import left
 
 
 class Upkeep:

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from clash.driver.manifest import Manifest
-from clash.driver.rewrite import left, trimmed
+from clash.driver.pieces import left
+from clash.driver.rewrite import trimmed
 from clash.driver.work import ContainerRecord, Work
 
 Sums = Mapping[int, tuple[int, int, float]]

@@ -246,11 +246,11 @@ class Driver:
         clocks = self._clocks(running, now)
         marks = {name: clock.mark for name, clock in clocks.items()}
         containers = running.live(self._found(running).containers, marks)
-        progress = self.manifest.filled
-        piece = next_piece(running.generation, running.topology, containers, progress, self.tuning.rewrite_rows)
+        progress, layouts = self.manifest.filled, running.layouts(containers)
+        piece = next_piece(running.generation, running.topology, containers, layouts, progress, self.tuning.rewrite_rows)
         filling = frozenset() if piece is None else frozenset([piece[0]])
         plan = running.open(running.generation.past(containers, filled(running.generation, progress), filling))
-        rewrite = choose(containers, running.topology, running.layouts(containers), self.tuning)
+        rewrite = choose(containers, running.topology, layouts, self.tuning)
         reach("before-record")
         recorded = Record(now, plan, running.generation.number, epoch, clocks, rewrite, () if piece is None else (piece,))
         write_record(self.storage, batch, recorded)

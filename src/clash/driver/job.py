@@ -15,7 +15,7 @@ from clash.planner.costs import CostName, LayoutRule
 from clash.planner.space import StrategyName
 
 SinkKind = Literal["checkpoint", "parquet", "memory", "console", "foreach"]
-FORMAT = 4
+FORMAT = 5
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")
 
 

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+from clash.driver.pieces import before, cut, left, one_copy
 from clash.driver.work import ContainerRecord, Laid, Moved, Tuning
-from clash.model.layout import ALL
 from clash.topology import Topology
 
 
@@ -20,16 +20,15 @@ def choose(
 ) -> tuple[Moved, ...]:
     """About `rewrite_rows` rows, the oldest generations first, and some if there are any."""
     old: dict[tuple[int, str], list[ContainerRecord]] = {}
-    for record in containers:
-        laid = _laid(layouts[record.store], record.generation)
-        if laid is not layouts[record.store][-1] and record.copy == 0 and (record.slot == 0 or laid.layouts[0] != ALL):
+    for record in one_copy(containers, layouts):
+        if record.generation != layouts[record.store][-1].generation:
             old.setdefault((record.generation, record.store), []).append(record)
     moved: list[Moved] = []
     room = float(tuning.rewrite_rows)
     for generation, store in sorted(_burdens(old, topology, tuning.generations)):
         records = old[generation, store]
-        upto = _cut(records, room)
-        room -= _before(records, upto)
+        upto = cut(records, room, max(record.last for record in records) + 1)
+        room -= before(records, upto)
         moved.append(Moved(store, generation, upto))
         if room <= 0:
             break
@@ -44,18 +43,9 @@ def trimmed(record: ContainerRecord, moved: Iterable[Moved]) -> ContainerRecord 
     return record if record.last >= record.oldest else None
 
 
-def left(record: ContainerRecord) -> float:
-    """How many of its rows count, if they came evenly."""
-    return record.rows * (record.last + 1 - record.oldest) / (record.last + 1 - record.first)
-
-
 def expires(topology: Topology, store: str) -> bool:
     """Do its rows go by themselves, since windows bound them and watermarks move?"""
     return topology.store[store].horizon is not None and all(stream.lateness is not None for stream in topology.streams)
-
-
-def _laid(layouts: Sequence[Laid], generation: int) -> Laid:
-    return next(laid for laid in layouts if laid.generation == generation)
 
 
 def _burdens(old: Mapping[tuple[int, str], Sequence[ContainerRecord]], topology: Topology, most: int) -> Iterator[tuple[int, str]]:
@@ -66,19 +56,3 @@ def _burdens(old: Mapping[tuple[int, str], Sequence[ContainerRecord]], topology:
     for store, sized in by_store.items():
         kept = most if expires(topology, store) else 0
         yield from ((generation, store) for _, generation in sorted(sized, reverse=True)[kept:])
-
-
-def _cut(records: Sequence[ContainerRecord], most: float) -> int:
-    """The arrival up to which about `most` rows came, beyond the first."""
-    low, high = min(record.oldest for record in records), max(record.last for record in records) + 1
-    if _before(records, high) <= most:
-        return high
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if _before(records, middle) > most else (middle, high)
-    return high
-
-
-def _before(records: Iterable[ContainerRecord], arrival: int) -> float:
-    """About how many rows that count came before it."""
-    return sum(left(record) - (left(record.since(arrival)) if arrival <= record.last else 0.0) for record in records)

@@ -18,7 +18,8 @@ from clash.workers.program import Program, load_program
 class ContainerRecord:
     """A container file, as manifests list it. `generation`: the one that gave its store the layouts it has. `taus`: per part, the smallest
     and the largest event time; `first` and `last`: the smallest and the largest arrival. Rows from before `moved` do not count any more.
-    `donor`: the store that wrote it, and whose layouts it has, if that is another one (`clash.driver.adopt`)."""
+    `donor`: the store that wrote it, and whose layouts it has, if that is another one (`clash.driver.adopt`). `marks`: the arrivals at
+    which it can be cut into parts of equally many rows (`clash.driver.pieces`)."""
 
     path: str
     store: str
@@ -32,6 +33,7 @@ class ContainerRecord:
     taus: tuple[tuple[int, int], ...]
     moved: int = 0
     donor: str | None = None
+    marks: tuple[int, ...] = ()
 
     @property
     def oldest(self) -> int:
@@ -49,7 +51,7 @@ class ContainerRecord:
 
     @staticmethod
     def from_json(data: dict[str, Any]) -> ContainerRecord:
-        return ContainerRecord(**{**data, "taus": tuple(tuple(tau) for tau in data["taus"])})
+        return ContainerRecord(**{**data, "taus": tuple(tuple(tau) for tau in data["taus"]), "marks": tuple(data["marks"])})
 
     def to_json(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in _FIELDS}  # not asdict: it copies deeply, and there are many of them

@@ -11,8 +11,8 @@ from collections.abc import Iterator
 import numpy as np
 import pyarrow as pa
 
+from clash.driver.pieces import one_copy
 from clash.driver.work import Work
-from clash.model.layout import ALL
 from clash.model.relation import Attribute, Relation
 from clash.model.stream import Stream
 from clash.state.container import read_container
@@ -27,8 +27,7 @@ def stored_blocks(work: Work, stream: Stream, channel: Channel, first: int, last
     owner = program.origin_of(channel.edges[0]).owner
     store = next(s for s in program.topology.stores if s.stream == stream.name and s.owner == owner)
     names = {f"{stream.name}.{name}" for name, _ in stream.columns}
-    replicated = {laid.generation for laid in work.layouts[store.id] if laid.layouts[0] == ALL}
-    records = [r for r in work.containers if r.store == store.id and r.copy == 0 and (r.slot == 0 or r.generation not in replicated)]
+    records = one_copy((record for record in work.containers if record.store == store.id), work.layouts)
     for record in records[partition :: work.partitions]:
         if record.last < first or record.oldest >= last:
             continue

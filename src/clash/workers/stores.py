@@ -19,6 +19,7 @@ import pyarrow as pa
 from clash.blocks.index import Index, build_index
 from clash.blocks.slots import slots
 from clash.blocks.words import key_words
+from clash.driver.pieces import marks
 from clash.driver.rewrite import trimmed
 from clash.driver.work import ContainerRecord, Laid, Work
 from clash.model.relation import Attribute, Relation
@@ -242,6 +243,7 @@ class Stores:
             int(arrivals.min()),
             int(arrivals.max()),
             tuple((int(tau.min()), int(tau.max())) for tau in _taus(copy, block)),
+            marks=marks(arrivals, self.work.tuning.rewrite_rows),
         )
         gone = {r.path for r in merged}
         self.live[key] = _by_age(r for r in (*self.live.get(key, ()), record) if r.path not in gone)
