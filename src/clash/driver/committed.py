@@ -8,11 +8,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from clash.driver.manifest import Manifest
+from clash.driver.measured import Measured
 from clash.driver.pieces import left
 from clash.driver.rewrite import trimmed
 from clash.driver.work import ContainerRecord, Work
-
-Sums = Mapping[int, tuple[int, int, float]]
 
 
 @dataclass(frozen=True)
@@ -71,9 +70,8 @@ def after(work: Work, rounds: Sequence[Mapping[str, Any]]) -> list[ContainerReco
     return [record for record in found if record.donor is not None or record.path not in merged]
 
 
-def measured(before: Sums, generation: int, told: Mapping[str, Any]) -> dict[int, tuple[int, int, float]]:
-    """Batches, tuples and seconds of this generation and of the one before it."""
-    batches, tuples, seconds = before.get(generation, (0, 0, 0.0))
-    spent = round(seconds + sum(told["seconds"].values()), 6)
-    kept = {number: sums for number, sums in before.items() if number >= generation - 1}
-    return {**kept, generation: (batches + 1, tuples + sum(told["input"].values()), spent)}
+def measured(before: Mapping[int, Measured], generation: int, told: Mapping[str, Any]) -> dict[int, Measured]:
+    """What this generation and the last one before it that had a batch have cost, after the batch."""
+    kept = {number: before[number] for number in sorted(before) if number < generation}
+    now = before.get(generation, Measured()).plus(sum(told["input"].values()), sum(told["seconds"].values()))
+    return {**dict([*kept.items()][-1:]), generation: now}

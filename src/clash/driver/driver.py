@@ -26,6 +26,7 @@ from clash.driver.history import History
 from clash.driver.job import Job, reading_order
 from clash.driver.kept import note
 from clash.driver.manifest import Manifest, manifest_path, read_last_manifest, stale_manifests, write_manifest
+from clash.driver.measured import compared
 from clash.driver.outputs import Outputs
 from clash.driver.reading import Reading, is_new
 from clash.driver.record import Record, read_record, record_path, stale_records, write_record
@@ -49,8 +50,6 @@ from clash.topology import Topology
 from clash.workers.blocks import NUMBER_BITS
 from clash.workers.messages import to_json as parsed
 from clash.workers.program import Program, result_schema
-
-_SETTLE = 5  # batches after which a generation's cost is compared with what it was before
 
 
 class Driver:
@@ -405,10 +404,10 @@ class Driver:
 
     def _learn(self) -> None:
         """Did a better plan make batches cheaper? Asked once, when it has run for a while."""
-        now = self.manifest.measured.get(self.generation.number, (0, 0, 0.0))
-        before = self.manifest.measured.get(self.generation.number - 1, (0, 0, 0.0))
-        if self.generation.predicted is not None and now[0] == _SETTLE and before[1] and now[1]:
-            self.planner.learn(before[2] / before[1], now[2] / now[1])
+        costs = [self.manifest.measured[number] for number in sorted(self.manifest.measured)]
+        found = compared(*costs) if len(costs) == 2 and self.generation.predicted is not None else None
+        if found is not None:
+            self.planner.learn(*found)
 
     def _write_measured(self) -> None:
         for number, sums in self.manifest.measured.items():

@@ -11,13 +11,12 @@ from threading import Lock
 from typing import Any
 
 from clash.driver.generation import FOLDER, Generation, generation_path
+from clash.driver.measured import Measured, micros
 from clash.driver.setup import Live
 from clash.model.query import Query
 from clash.state.jsonfile import read_json, write_json
 from clash.state.storage import Storage
 from clash.topology.joins import query_from_json
-
-Sums = tuple[int, int, float]  # batches, tuples, seconds of all tasks
 
 
 class History:
@@ -51,7 +50,7 @@ class History:
         gone = [f"{FOLDER}/{name}" for name in self.storage.list(FOLDER) if _number(name) > number]
         self.storage.delete(gone)
 
-    def write_measured(self, number: int, sums: Sums) -> None:
+    def write_measured(self, number: int, sums: Measured) -> None:
         """What a generation has cost, when it is over."""
         if not self.storage.exists(_measured(number)):
             write_json(self.storage, _measured(number), [*sums])
@@ -71,21 +70,22 @@ class History:
         live = next(Live.from_json(q) for q in data["setup"]["queries"] if q["asked"]["name"] == query)
         return live, next(query_from_json(q) for q in data["plan"]["queries"] if q["name"] == query)
 
-    def told(self, measured: Mapping[int, Sums], last: int) -> list[dict[str, Any]]:
+    def told(self, measured: Mapping[int, Measured], last: int) -> list[dict[str, Any]]:
         """Every generation up to `last`, oldest first; costs are µs of all tasks per tuple."""
         found: list[dict[str, Any]] = []
+        before = Measured()
         for number in range(last + 1):
             if number not in self._told:
                 self._told[number] = _brief(read_json(self.storage, generation_path(number)))
             sums = measured.get(number) or self._measured(number)
-            before = found[-1]["measured"] if found else None
-            costs = {"batches": sums[0] if sums else 0, "measured_before": before, "measured": _micros(sums)}
+            costs = {"batches": sums.batches, "measured_before": micros(before.recent), "measured": sums.micros}
             found.append({**self._told[number], **costs})
+            before = sums if sums.batches else before
         return found
 
-    def _measured(self, number: int) -> Sums | None:
+    def _measured(self, number: int) -> Measured:
         path = _measured(number)
-        return tuple(read_json(self.storage, path)) if self.storage.exists(path) else None
+        return Measured.from_json(read_json(self.storage, path)) if self.storage.exists(path) else Measured()
 
     def _records(self) -> Iterator[str]:
         return (name for name in self.storage.list(FOLDER) if name.endswith(".json") and ".measured." not in name)
@@ -104,10 +104,6 @@ def _brief(data: Mapping[str, Any]) -> dict[str, Any]:
         "predicted_old": old,
         "predicted_new": new,
     }
-
-
-def _micros(sums: Sums | None) -> float | None:
-    return None if sums is None or not sums[1] else round(sums[2] * 1e6 / sums[1], 3)
 
 
 def _measured(number: int) -> str:

@@ -12,6 +12,7 @@ from typing import Any
 
 from clash.driver.epochs import Epoch
 from clash.driver.kept import Entry
+from clash.driver.measured import Measured
 from clash.driver.watermarks import Clock
 from clash.driver.work import ContainerRecord
 from clash.model.relation import Relation
@@ -25,7 +26,7 @@ FOLDER = "manifests"
 class Manifest:
     """`first`: the arrival number that the next batch starts with. `told`: what is shown of the batch. `gone`: per base store, the largest
     event time that it has lost; `kept`: per stream, what was kept of it, see `clash.driver.kept`. `missing`: per query, what may be missing
-    for it; `complete`: from which batch on nothing is. `measured`: of this generation and the one before, batches, tuples and seconds.
+    for it; `complete`: from which batch on nothing is. `measured`: what this generation and the one before have cost.
     `filled`: how far intermediate stores are filled in, see `clash.driver.backfill`."""
 
     batch: int = -1
@@ -41,7 +42,7 @@ class Manifest:
     kept: Mapping[str, tuple[Entry, ...]] = field(default_factory=dict)
     missing: Mapping[str, Mapping[Relation, int]] = field(default_factory=dict)
     complete: Mapping[str, int] = field(default_factory=dict)
-    measured: Mapping[int, tuple[int, int, float]] = field(default_factory=dict)
+    measured: Mapping[int, Measured] = field(default_factory=dict)
     filled: Mapping[str, tuple[int, int]] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
@@ -72,7 +73,7 @@ class Manifest:
             "epoch": None if data["epoch"] is None else Epoch(*data["epoch"]),
             "kept": {stream: tuple(map(Entry.from_json, log)) for stream, log in data["kept"].items()},
             "missing": {query: {Relation(s, n): tau for s, n, tau in lacks} for query, lacks in data["missing"].items()},
-            "measured": {int(number): tuple(sums) for number, sums in data["measured"].items()},
+            "measured": {int(number): Measured.from_json(sums) for number, sums in data["measured"].items()},
             "filled": {store: tuple(at) for store, at in data["filled"].items()},
         }
         return Manifest(**{**data, **read})
