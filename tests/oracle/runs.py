@@ -181,6 +181,7 @@ class Run:
         finally:
             if self.case.setting.adaptive:
                 driver.planner.wait()
+                self.wrong += ["the planner failed"] if driver.planner._warned else []
 
     # ---- batches -----------------------------------------------------------------------------------------------
 
