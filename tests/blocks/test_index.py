@@ -17,6 +17,8 @@ from clash.blocks.index import Checks, Found, Index, build_index, probe, scan
 EVER = 2**63 - 1
 WORDS = st.sampled_from([0, 1, -1, 2, EVER, -EVER - 1, 2**32, -(2**32), 2**62]) | st.integers(-EVER - 1, EVER) | st.integers(-3, 3)
 SMALL = st.integers(-3, 3)
+TIMES = SMALL | st.sampled_from([EVER, EVER - 2, 2 - EVER, -EVER - 1])
+WINDOWS = st.integers(0, 4) | st.sampled_from([EVER, 2**64 - 1])
 
 
 def ints(values: Any) -> NDArray[np.int64]:
@@ -46,14 +48,13 @@ def keys(draw: st.DrawFn) -> tuple[NDArray[np.int64], NDArray[np.bool_] | None]:
 
 @st.composite
 def checks(draw: st.DrawFn, probes: int, stored: int) -> Checks:
-    def column(size: int) -> NDArray[np.int64]:
-        return ints(draw(st.lists(SMALL, min_size=size, max_size=size)))
+    def column(size: int, values: st.SearchStrategy[int] = TIMES) -> NDArray[np.int64]:
+        return ints(draw(st.lists(values, min_size=size, max_size=size)))
 
-    arrival = (column(probes), column(stored), draw(SMALL)) if draw(st.booleans()) else (None, None, 0)
+    arrival = (column(probes, SMALL), column(stored, SMALL), draw(SMALL)) if draw(st.booleans()) else (None, None, 0)
     if not draw(st.booleans()):
         return Checks(*arrival)
-    deadlines = ints(draw(st.lists(SMALL | st.just(EVER), min_size=stored, max_size=stored)))
-    return Checks(*arrival, column(probes), column(probes), column(stored), deadlines, draw(st.integers(0, 4)))
+    return Checks(*arrival, column(probes), column(probes), column(stored), column(stored), draw(WINDOWS))
 
 
 def passes(c: Checks, i: int, j: int) -> bool:

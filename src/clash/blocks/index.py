@@ -25,7 +25,6 @@ Int64s = NDArray[np.int64]
 _GROUP = 256  # probes whose first loads are under way together
 _FACTOR = np.uint64(0x9E3779B97F4A7C15)
 _HALF = np.uint64(32)
-_LARGEST = 2**63 - 1
 LARGE = 19  # with so many bits of buckets one pass over all of them misses the cache too often, ...
 _COARSE = 8  # ... and the rows are grouped by so many bits of them first
 
@@ -37,7 +36,7 @@ class Index(NamedTuple):
 
 
 class Checks(NamedTuple):
-    """What a pair must pass besides its key; a check is skipped if its stored side is None."""
+    """What a pair must pass besides its key; a check is skipped if its stored side is None. `window`: below 2^64."""
 
     arrival_probe: Int64s | None = None
     arrival_stored: Int64s | None = None
@@ -61,7 +60,7 @@ class _Tests(NamedTuple):
     deadline_probe: Int64s
     latest_stored: Int64s
     deadline_stored: Int64s
-    window: int
+    window: np.uint64
 
 
 class Found(NamedTuple):
@@ -122,8 +121,9 @@ def _refine(coarse: Any, shift: Any, starts: Any, rows: Any, grouped: Any) -> No
 
 @part
 def _together(latest: Any, deadline: Any, other_latest: Any, other_deadline: Any, window: Any) -> Any:
-    """Is neither too late for the other? A deadline may be "never": adding to it must not wrap around."""
-    return other_latest <= deadline and (other_deadline > _LARGEST - window or latest <= other_deadline + window)
+    """Is neither too late for the other? Of the two a difference is taken, for the sum of a time and a window may wrap around: the
+    difference is not negative, and below 2^64 however far apart they are."""
+    return other_latest <= deadline and (latest <= other_deadline or np.uint64(latest) - np.uint64(other_deadline) <= window)
 
 
 @kernel
@@ -250,5 +250,5 @@ def _tests(checks: Checks) -> _Tests:
         words_or_none(checks.deadline_probe),
         words_or_none(checks.latest_stored),
         words_or_none(checks.deadline_stored),
-        int(checks.window),
+        np.uint64(checks.window),
     )

@@ -27,7 +27,8 @@ LATEST = "#latest"  # the largest event time of all parts
 DEADLINE = "#deadline"  # the smallest τ + window of all parts
 NUMBER_BITS = 5
 MOST_NUMBERS = 1 << NUMBER_BITS
-FOREVER = 1 << 62  # a window without end: far beyond every timestamp, and no sum of the two overflows
+FOREVER = (1 << 64) - 1  # a window without end: no two event times lie further apart
+_LAST = (1 << 63) - 1  # event time
 
 
 def part_tau(relation: Relation) -> str:
@@ -82,6 +83,15 @@ def ints(column: pa.Array) -> Ints:
 
 def take(column: pa.Array, rows: pa.Array) -> pa.Array:
     return pc.take(column, rows, boundscheck=False)
+
+
+def deadlines(tau: Ints, window: int) -> Ints:
+    """τ + window, but no later than the last event time there is: beyond it the sum would wrap around, and nothing is later anyway."""
+    if window == FOREVER:
+        return np.full(len(tau), _LAST)
+    ends: Ints = np.minimum(tau, _LAST - window)
+    ends += window
+    return ends
 
 
 def as_time(tau: pa.Array, kind: pa.DataType) -> pa.Array:

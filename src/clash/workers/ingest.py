@@ -32,6 +32,7 @@ from clash.workers.replay import stored_blocks
 from clash.workers.results import LATE, Results
 
 Bools = npt.NDArray[np.bool_]
+_FIRST = -(1 << 63)  # event time; a watermark may lie before it
 
 
 def ingest(work: Work, partition: int, blocks: Iterable[tuple[str, pa.RecordBatch]]) -> Iterator[Message]:
@@ -126,11 +127,11 @@ class _Ingest:
     def _admit(self, stream: Stream, block: Block) -> Block:
         tau, name = block.columns[TAU], stream.name
         if tau.null_count < len(tau):
-            self.taus[name] = max(self.taus.get(name, -(1 << 63)), pc.max(tau).as_py())
+            self.taus[name] = max(self.taus.get(name, _FIRST), pc.max(tau).as_py())
         watermark = self.work.watermarks.get(name)
         if tau.null_count == 0 and (watermark is None or pc.min(tau).as_py() >= watermark):
             return block
-        on_time = pc.is_valid(tau) if watermark is None else pc.fill_null(pc.greater_equal(tau, watermark), False)
+        on_time = pc.is_valid(tau) if watermark is None else pc.fill_null(pc.greater_equal(tau, max(watermark, _FIRST)), False)
         mask = np.asarray(on_time)
         behind = np.flatnonzero(~mask).astype(np.int32)
         self.behind[name] += len(behind)

@@ -19,7 +19,7 @@ from clash.blocks.index import Checks, probe, scan
 from clash.blocks.words import Words, key_words, same
 from clash.evaluate import holds
 from clash.model.relation import Attribute, Relation
-from clash.workers.blocks import ARRIVAL, DEADLINE, EARLIEST, LATEST, NUMBER_BITS, TAU, Block, Ints, part_tau, take
+from clash.workers.blocks import ARRIVAL, DEADLINE, EARLIEST, LATEST, NUMBER_BITS, TAU, Block, deadlines, ints, part_tau, take
 from clash.workers.program import Program, Step
 from clash.workers.stores import Stored
 
@@ -164,7 +164,8 @@ def _times(step: Step, matches: _Matches) -> dict[str, pa.Array]:
     block = Block(matches.rows, {name: matches.of_left(name) for name in (LATEST, DEADLINE)})
     if step.copy.store.join is None:
         tau = matches.of_right(TAU)
-        stored: tuple[Ints, Ints] = Block(matches.rows, {TAU: tau}).ints(TAU), Block(matches.rows, {TAU: tau}).ints(TAU) + step.window
+        taus = ints(tau)
+        stored = taus, deadlines(taus, step.window)
     else:
         right = Block(matches.rows, {name: matches.of_right(name) for name in (LATEST, DEADLINE)})
         tau, stored = None, (right.ints(LATEST), right.ints(DEADLINE))

@@ -21,7 +21,7 @@ from clash.evaluate import evaluate
 from clash.model.expressions import Col
 from clash.model.relation import Attribute
 from clash.state.failpoints import reach
-from clash.workers.blocks import ARRIVAL, DEADLINE, EARLIEST, FOREVER, LATEST, TAU, Block, as_time, part_tau, stored_name
+from clash.workers.blocks import ARRIVAL, DEADLINE, EARLIEST, FOREVER, LATEST, TAU, Block, as_time, deadlines, part_tau, stored_name
 from clash.workers.channels import Channel
 from clash.workers.ingest import ingest, scatter
 from clash.workers.messages import REPORT, WROTE, Message, of_json, to_json, unpack
@@ -151,7 +151,7 @@ class _Round:
         if self.program.timed:
             window = dict(origin.start.windows)[relation]
             found[LATEST] = found[part_tau(relation)] = tau
-            found[DEADLINE] = pa.array(block.ints(TAU) + (FOREVER if window is None else window))
+            found[DEADLINE] = pa.array(deadlines(block.ints(TAU), FOREVER if window is None else window))
         for a in columns:
             time_column = self.program.is_time(a)
             found[str(a)] = as_time(tau, self.program.field(a).type) if time_column else block.columns[stored_name(a)]
