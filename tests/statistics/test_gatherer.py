@@ -56,7 +56,7 @@ def test_counts_are_exact(pieces: int) -> None:
     gatherer.add("elsewhere", block)  # a stream that no query joins has a rate all the same
     found = merge([gatherer.to_json()])
     assert found.streams["R"].rows == found.streams["elsewhere"].rows == 5_000
-    assert (found.streams["R"].low, found.streams["R"].high) == (0, 999_800)
+    assert (found.streams["R"].spans[0].low, found.streams["R"].spans[-1].high) == (0, 999_800)
     assert found.histograms["R", "a bigint"].sum() == np.count_nonzero(a != 3)
     passed, looked = found.passes["R", "<(5, R.v)"]
     assert passed / looked == pytest.approx((v > 5).mean(), rel=0.1)

@@ -13,7 +13,7 @@ from clash.model.stream import Stream
 from clash.statistics import History, Probed
 from clash.statistics.history import NODES
 
-from .truth import Run, Table, found
+from .truth import SECOND, Ints, Run, Table, found
 
 PAIR = "SELECT S.b FROM S JOIN T ON S.b = T.b"
 KEY = ("S.b = T.b",)
@@ -67,6 +67,64 @@ def test_an_idle_stream_runs_out() -> None:
     for epoch in range(8):
         run.add({"S": {"b": np.arange(900)}, **({"T": {"b": np.arange(900)}} if epoch < 2 else {})})
     assert run.estimate().rates == pytest.approx({"S": 2_700}, rel=0.01)
+
+
+YEARS = 10 * 365 * 24 * 3600  # ten of them, in epochs
+
+
+def keys(rows: int) -> Table:
+    return {"b": np.arange(rows) % 500}
+
+
+def first(rows: int, off: int) -> Ints:
+    """Only the first tuple has a time that is off by so many seconds."""
+    return off * SECOND * (np.arange(rows) == 0)
+
+
+@pytest.mark.parametrize("rows", [1_000, 1])
+@pytest.mark.parametrize("off", [YEARS, -YEARS, 100])
+def test_a_time_that_is_far_off_is_no_clock(off: int, rows: int) -> None:
+    """One in the future, and by it nothing that came for years was in the window; nor does it stretch the epochs that it is merged with."""
+    run = pair_of(time="ts", window="10 seconds")
+    for epoch in range(60):
+        wrong = epoch in (15, 30)
+        run.add({"S": keys(rows if wrong else 1_000), "T": keys(1_000)}, off={"S": first(rows, off)} if wrong else {})
+        run.history = History.from_json(json.loads(json.dumps(run.history.to_json())))
+        if epoch > 10:
+            statistics = run.estimate()
+            assert 8_900 < statistics.rates["S"] < 10_100
+            assert statistics.rates["T"] == pytest.approx(10_000, rel=0.01)
+            assert statistics.sizes[KEY] == pytest.approx(statistics.rates["S"] * 10_000 / 500, rel=0.1)
+
+
+def test_a_few_tuples_in_an_epoch_find_their_clock_again() -> None:
+    run = pair_of(time="ts", window="10 seconds")
+    for epoch in range(40):
+        tables = {"T": keys(1_000)} | ({"S": keys(1)} if epoch % 3 == 0 else {})
+        run.add(tables, off={"S": first(1, YEARS)} if epoch == 15 else {})
+        assert epoch < 10 or run.estimate().rates["S"] >= 1
+    assert run.estimate().rates["S"] == pytest.approx(3.5, abs=0.6)
+
+
+@pytest.mark.parametrize("rows", [1_000, 10])
+@pytest.mark.parametrize("jump", [YEARS, -YEARS, 30, -30])
+def test_a_stream_that_jumps_is_followed_within_two_epochs(jump: int, rows: int) -> None:
+    run = pair_of(time="ts", window="5 seconds")
+    for _ in range(10):
+        run.add({name: keys(1_000) for name in "ST"})
+    run.epoch += jump
+    for epoch in range(1, 8):
+        run.add({name: keys(rows) for name in "ST"})
+        if epoch >= 2:
+            assert run.estimate().rates == pytest.approx(dict.fromkeys("ST", min(epoch, 5) * rows), rel=0.01)
+
+
+@pytest.mark.parametrize(("behind", "held"), [(0, 5_000), (3, 2_000), (5, 5_000), (30, 5_000), (YEARS, 5_000)])
+def test_a_stream_that_is_behind_the_others_has_tuples_all_the_same(behind: int, held: int) -> None:
+    run = pair_of(time="ts", window="5 seconds")
+    for epoch in range(15):
+        run.add({name: keys(1_000) for name in "ST"}, off={"S": -behind * SECOND})
+        assert epoch < 5 or run.estimate().rates == pytest.approx({"S": held, "T": 5_000}, rel=0.01)
 
 
 @pytest.mark.parametrize("options", [{}, {"time": "ts", "window": "40 seconds"}])

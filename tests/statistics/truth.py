@@ -43,13 +43,20 @@ class Run:
         parsed, _ = parse_queries({"q": queries} if isinstance(queries, str) else queries, declared)
         return Run(declared, parsed, wanted(parsed, declared), History())
 
-    def add(self, tables: Mapping[str, Table], tasks: int = 2, share: float = 1.0, **probes: object) -> None:
-        """One epoch of one second, by several tasks."""
+    def add(
+        self,
+        tables: Mapping[str, Table],
+        tasks: int = 2,
+        share: float = 1.0,
+        off: Mapping[str, int | Ints] | None = None,
+        **probes: object,
+    ) -> None:
+        """One epoch of one second, by several tasks. `off`: what is added to the event times of a stream."""
         gathered = []
         for task in range(tasks):
             gatherer = Gatherer(self.wanted, "UTC", share)
             for stream, table in tables.items():
-                block = as_block(stream, table, self.epoch * SECOND)
+                block = as_block(stream, table, self.epoch * SECOND + (off or {}).get(stream, 0))
                 some = np.arange(task, block.rows, tasks)
                 for part in np.array_split(some, 2):
                     index = pa.array(part)
@@ -62,7 +69,7 @@ class Run:
         return estimate(self.history, self.queries, self.streams)
 
 
-def as_block(stream: str, table: Table, start: int) -> Block:
+def as_block(stream: str, table: Table, start: int | Ints) -> Block:
     columns = {f"{stream}.{name}": values if isinstance(values, pa.Array) else pa.array(values) for name, values in table.items()}
     rows = len(next(iter(columns.values())))
     return Block(rows, {**columns, "#tau": pa.array(start + np.arange(rows, dtype=np.int64) * SECOND // max(1, rows))})

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from clash.statistics.kernels import BUCKETS
 from clash.statistics.sample import Sample, joined, packed, unpacked
+from clash.statistics.times import Span, Spans, united
 
 Counts = NDArray[np.int64]
 
@@ -23,17 +24,14 @@ ROWS, KEYS = 1024, 256  # of a sample that was merged: rows at most, and keys th
 
 @dataclass(frozen=True)
 class Counted:
-    """Tuples of a stream; `excess` is Σ w² − w over those counted w-fold; times are the smallest and largest, None without tuples."""
+    """Tuples of a stream; `excess` is Σ w² − w over those counted w-fold; `spans` are their event times, none where they are not known."""
 
     rows: float = 0
     excess: float = 0
-    low: int | None = None
-    high: int | None = None
+    spans: Spans = ()
 
     def plus(self, other: Counted) -> Counted:
-        lows = [c.low for c in (self, other) if c.low is not None]
-        highs = [c.high for c in (self, other) if c.high is not None]
-        return Counted(self.rows + other.rows, self.excess + other.excess, min(lows, default=None), max(highs, default=None))
+        return Counted(self.rows + other.rows, self.excess + other.excess, united(self.spans + other.spans))
 
 
 @dataclass(frozen=True)
@@ -62,7 +60,7 @@ class Gathered:
             entry = samples.setdefault(stream, {"keys": list(sample.keys), "predicates": list(sample.predicates), "on": []})
             entry["on"].append([on, sample.to_json()])
         return {
-            "streams": {name: [c.rows, c.excess, c.low, c.high] for name, c in self.streams.items()},
+            "streams": {name: [c.rows, c.excess, c.spans] for name, c in self.streams.items()},
             "histograms": [[*key, _pack(counts)] for key, counts in self.histograms.items()],
             "passes": [[*key, *passes] for key, passes in self.passes.items()],
             "samples": samples,
@@ -75,7 +73,7 @@ class Gathered:
             layout = tuple(entry["keys"]), tuple(entry["predicates"])
             samples |= {(stream, on): Sample.from_json(one, *layout, on) for on, one in entry["on"]}
         return Gathered(
-            {name: Counted(*counted) for name, counted in data["streams"].items()},
+            {name: Counted(rows, excess, tuple(Span(*s) for s in spans)) for name, (rows, excess, spans) in data["streams"].items()},
             {(stream, key): _unpack(text) for stream, key, text in data["histograms"]},
             {(stream, text): (passed, looked) for stream, text, passed, looked in data["passes"]},
             samples,

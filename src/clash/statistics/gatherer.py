@@ -13,7 +13,6 @@ from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from clash.blocks.words import key_words
@@ -24,6 +23,7 @@ from clash.model.expressions import columns as columns_of
 from clash.statistics.gathered import Counted, Gathered
 from clash.statistics.kernels import ALL, BUCKETS, Hashes, count_keys, pick
 from clash.statistics.sample import Sample, empty
+from clash.statistics.times import spans_of
 from clash.statistics.wanted import Key, OfStream, Wanted
 
 ROWS, KEYS = 256, 96  # of a task's sample
@@ -129,7 +129,7 @@ class _Stream:
         stride = self.stride << min(20, self.looked // FULL)
         columns = block.columns
         tau = columns.get(TAU)
-        low, high = (None, None) if tau is None else pc.min_max(tau).as_py().values()
+        spans = () if tau is None else spans_of(tau.to_numpy())
         rows = block.rows
         if stride > 1:
             index = pa.array(np.arange(self.seed % min(stride, rows), rows, stride, dtype=np.int32))
@@ -138,7 +138,7 @@ class _Stream:
             names |= {f"{self.name}.{c.column}" for predicate in self.predicates for c in columns_of(predicate)}
             columns = {name: columns[name].take(index) for name in names if name in columns}
         weight = block.rows / rows
-        self.counted = self.counted.plus(Counted(block.rows, block.rows * (weight - 1), low, high))
+        self.counted = self.counted.plus(Counted(block.rows, block.rows * (weight - 1), spans))
         hashes = [self._count(columns, rows, key, max(1, round(weight))) for key in self.keys]
         self._pass(columns, rows, stride)
         start = 0

@@ -1,12 +1,14 @@
 """What was gathered, epoch by epoch, as far back as windows reach.
 
 A window may span many epochs, so they are merged in pairs as they age: about as many nodes as fit `NODES`, the newest one epoch alone,
-older ones ever longer. Of a node that a window covers in part, tuples count by the share of its time that is covered. Streams without
+older ones ever longer. Of a node that a window covers in part, tuples count by the share of its time that is covered. What time it is,
+the newest two nodes of a stream tell, and not by the few tuples that lead: one time that is wrong by years is no clock. Streams without
 a window keep all. Beside it the probes of the last epochs, and how the newest epoch compares with the window.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -15,10 +17,12 @@ from clash.model.stream import Stream
 from clash.statistics.drift import Drift
 from clash.statistics.gathered import Counted, Gathered, add_up
 from clash.statistics.measured import Probed, Probes
+from clash.statistics.times import Spans, clock, share
 from clash.statistics.view import View, view
 from clash.statistics.wanted import Wanted
 
 NODES = 6
+TELLING = 2  # nodes of a stream, the newest, that tell its clock
 ROWS, KEYS = 1024, 256
 
 
@@ -56,11 +60,11 @@ class History:
 
     def views(self, streams: Mapping[str, Stream]) -> dict[str, View]:
         """Of each stream what its window holds now."""
-        now = self._now()
+        now = self._now(streams)
         names = {name for node in self.nodes for name in node.gathered.streams}
         return {
             name: view(
-                name, [(node.gathered, _covered(node.gathered.streams.get(name), _since(streams.get(name), now))) for node in self.nodes]
+                name, [(node.gathered, _covered(node.gathered.streams.get(name), streams.get(name), now.get(name))) for node in self.nodes]
             )
             for name in sorted(names)
         }
@@ -73,23 +77,43 @@ class History:
             found[name] = view(name, [(last, 1.0)]).scaled(whole.rows)
         return found
 
-    def _now(self) -> dict[str, int]:
-        """The largest event time, by stream: that of all streams, but for streams that follow another clock."""
-        own: dict[str, int] = {}
-        for node in self.nodes:
+    def _own(self) -> dict[str, int]:
+        """The event time that a stream has come to, by stream. The newest node alone may have one tuple, whose time is wrong."""
+        spans: dict[str, list[Spans]] = {}
+        for node in reversed(self.nodes):
             for name, counted in node.gathered.streams.items():
-                if counted.high is not None:
-                    own[name] = max(own.get(name, counted.high), counted.high)
-        return own
+                if counted.spans:
+                    spans.setdefault(name, []).append(counted.spans)
+        return {name: clock(span for some in newest[:TELLING] for span in some) for name, newest in spans.items()}
+
+    def _now(self, streams: Mapping[str, Stream]) -> dict[str, int]:
+        """The event time that it is, by stream: that of all streams, but for streams that follow another clock."""
+        own = self._own()
+        latest = max(own.values(), default=0)
+        return {name: now if latest - now >= self._behind(streams.get(name)) else latest for name, now in own.items()}
+
+    def _behind(self, stream: Stream | None) -> int:
+        """A stream that is this far behind does not follow the clock of the others, by which nothing that comes would be in its window;
+        where nothing comes, it may just have ended."""
+        if stream is None or stream.window is None:
+            return 0
+        return stream.window if stream.name in self.nodes[-1].gathered.streams else 10 * stream.window
 
     def _expire(self, streams: Mapping[str, Stream]) -> None:
-        now = self._now()
+        """What no window covers goes. What tells a stream's clock stays, or nothing could ever turn it; unless that of others is beyond."""
+        own, now = self._own(), self._now(streams)
+        seen: Counter[str] = Counter()
         kept = []
-        for node in self.nodes:
-            live = [n for n, counted in node.gathered.streams.items() if _covered(counted, _since(streams.get(n), now)) > 0]
+        for node in reversed(self.nodes):
+            live = []
+            for name, counted in node.gathered.streams.items():
+                seen[name] += 1
+                tells = seen[name] <= TELLING and counted.spans and max(own[name], counted.spans[0].low) >= now[name]
+                if tells or _covered(counted, streams.get(name), now.get(name)) > 0:
+                    live.append(name)
             if live:
                 kept.append(node if len(live) == len(node.gathered.streams) else Node(node.epochs, node.gathered.only(live)))
-        self.nodes = kept
+        self.nodes = kept[::-1]
 
     def _merge(self) -> None:
         """The two neighbours that are shortest for their age, never the newest."""
@@ -116,21 +140,10 @@ class History:
         return History(nodes, Drift.from_json(data["drift"]), Probes.from_json(data["probes"]), data["epochs"])
 
 
-def _since(stream: Stream | None, now: Mapping[str, int]) -> int | None:
-    """The smallest event time in the window; None for all."""
-    if stream is None or stream.window is None or not now:
-        return None
-    own, all_ = now.get(stream.name), max(now.values())
-    if own is None:
-        return None
-    # a stream that is this far behind does not follow the clock of the others: it is looked at by its own
-    return (own if all_ - own > 10 * stream.window else all_) - stream.window
-
-
-def _covered(counted: Counted | None, since: int | None) -> float:
-    """The share of a node's tuples that is not older."""
+def _covered(counted: Counted | None, stream: Stream | None, now: int | None) -> float:
+    """The share of a node's tuples that is in the window; what is ahead by more than that meets nothing that is in it."""
     if counted is None:
         return 0.0
-    if since is None or counted.low is None or counted.high is None or counted.low >= since:
+    if stream is None or stream.window is None or now is None or not counted.spans:
         return 1.0
-    return max(0.0, (counted.high - since) / (counted.high - counted.low)) if counted.high > counted.low else 0.0
+    return share(counted.spans, now - stream.window, now + stream.window)
