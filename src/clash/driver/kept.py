@@ -23,7 +23,7 @@ from clash.topology.names import store_id
 from clash.topology.stores import as_stored
 
 MOST = 64  # entries of a stream's log; beyond that the oldest are told as if nothing had been kept
-UNREAD = 1 << 62  # the event time of tuples that nobody looked at
+UNREAD = 1 << 63  # the event time of tuples that nobody looked at: after every one that there is
 Rule = tuple[frozenset[str], frozenset[str]]  # filters that must be true, keys that must not be NULL
 Kept = tuple[str | None, frozenset[str], frozenset[Rule]]  # a store's owner, its columns, its row filters
 Marks = Mapping[str, int | None]
