@@ -57,7 +57,7 @@ def _case() -> Case:
         Batch(5, rows, restart=True, program=Program((_RS, _SELF, _SS), 2)),  # p stays removed, r is that query, and three workers stay
         Batch(6, rows, changes=(Change("stream", name="T"),)),
         Batch(7, rows, changes=(Change("add", _RT),)),
-        Batch(8, rows, fail=("after-record", 1), second=Program((_OTHER, _SELF), 1)),  # which the batch does not know of
+        Batch(8, rows, fail=("after-record", 1), second=Program((_OTHER, _SELF), 1)),  # for which the batch is decided anew
         Batch(9, rows, restart=True, program=Program((_OTHER, _SELF), 1)),
         Batch(10, rows, restart=True, program=Program((_RS, _SELF, _RT), 1)),
         Batch(11, rows, restart=True, program=Program((_RS,), 2)),
@@ -72,7 +72,7 @@ def test_programs_and_calls() -> None:
         lives = {(life.ask.name, life.first): life.end for life in run.lives}
         begins = run.begins
     assert lives == {
-        ("q", 0): 9, ("p", 0): 3, ("r", 3): 9, ("t", 7): 11, ("q", 9): 10, ("q", 10): 12,
+        ("q", 0): 8, ("p", 0): 3, ("r", 3): 8, ("t", 7): 11, ("q", 8): 10, ("q", 10): 12,
     }  # fmt: skip
     assert begins == {"R": 0, "S": 0, "T": 7}
     assert differences(_case()) == []
