@@ -36,7 +36,7 @@ def tables(batch: int, fan: int = 1) -> dict[str, pa.Table]:
 
 def engine(statistics: Statistics | None) -> InProcess:
     run = InProcess(STREAMS, {"q": QUERY}, workers=4, adaptive=True, statistics=statistics)
-    run.driver.planner.policy = Policy(idle=0, busy=0, rest=0, seconds=0)  # by no clock but the batches'
+    run.driver.planner.policy = Policy(idle=0, busy=0, rest=0, alert=0, seconds=0)  # by no clock but the batches'
     return run
 
 

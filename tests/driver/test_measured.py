@@ -50,7 +50,7 @@ def test_the_end_of_one_is_compared_with_the_other_after_its_first_batch() -> No
 
 def test_a_change_after_a_long_cheap_life_is_seen_to_have_paid(monkeypatch: pytest.MonkeyPatch) -> None:
     run = InProcess(STREAMS, {"q": QUERY}, adaptive=True, statistics=FIRST)
-    run.driver.planner = Replanner(Policy(seconds=0.0, rest=0, idle=0, busy=0))
+    run.driver.planner = Replanner(Policy(seconds=0.0, rest=0, alert=0, idle=0, busy=0))
     learnt: list[tuple[float, float]] = []
     monkeypatch.setattr(run.driver.planner, "learn", lambda *costs: learnt.append(costs))
     costs = iter([10.0] * 12 + [130.0] * 2 + [90.0] + [50.0] * RECENT)

@@ -130,11 +130,27 @@ def test_a_solver_that_fails_rests_too(monkeypatch: pytest.MonkeyPatch) -> None:
         return optimize(setup, statistics, 0, start)
 
     monkeypatch.setattr(Setup, "optimize", failing)
-    planner._rested, planner.policy = 0.0, Policy(rest=1e9)
+    planner.policy = Policy(rest=1e9, alert=1e9)
     for epoch in range(1, 4):
         planner.ask(0, epoch, SETUP, PLAN, lambda: OTHER)
         planner.wait()
     assert len(asked) == 1
+
+
+def test_the_solver_rests_less_when_the_data_stirs(monkeypatch: pytest.MonkeyPatch) -> None:
+    planner, asked, optimize = Replanner(Policy(rest=1e9, alert=0)), [], Setup.optimize
+
+    def noted(setup: Setup, statistics: Statistics, seconds: float = 0, start: Plan | None = None, aside: Aside | None = None) -> Plan:
+        asked.append(seconds)
+        return optimize(setup, statistics, 0, start)
+
+    monkeypatch.setattr(Setup, "optimize", noted)
+    worked = []
+    for epoch, stirred in enumerate((False, False, True)):
+        planner.ask(0, epoch, SETUP, PLAN, lambda: Statistics(rates={"R": 10.0 ** len(asked)}), stirred)
+        planner.wait()
+        worked.append(sum(seconds > 0 for seconds in asked))
+    assert worked == [1, 1, 2]
 
 
 def test_after_closing_nothing_is_at_work(caplog: pytest.LogCaptureFixture) -> None:

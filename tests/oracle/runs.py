@@ -31,7 +31,9 @@ from .upkeep import Upkeep
 
 Found = Counter[tuple[int, Row]]  # results with the batch that they came with
 Asking = tuple[Change, changes.Change | None]  # and its handle: what a program changes has none
-_EAGER = Policy(gain=-1e9, moved=0.0, seconds=0.0, rest=0.0, idle=0.0, busy=0.0, pause=0, longest=0)  # whatever differs, by the heuristic
+_EAGER = Policy(
+    gain=-1e9, moved=0.0, seconds=0.0, rest=0.0, alert=0.0, idle=0.0, busy=0.0, pause=0, longest=0
+)  # whatever differs, by the heuristic
 _STILL = replace(_EAGER, gain=1.0)
 _UNRECORDED = ("before-record", "after-generation")
 

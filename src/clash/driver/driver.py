@@ -383,7 +383,7 @@ class Driver:
         wanted = self.job.adaptive and self.replanner is None and epoch.number > 0 and generation.setup.queries
         if wanted and self.planner.rested(generation.number, stirred):
             look = partial(self.watch.statistics, generation.plan.queries, generation.setup)
-            self.planner.ask(generation.number, epoch.number, generation.setup, generation.plan, look)
+            self.planner.ask(generation.number, epoch.number, generation.setup, generation.plan, look, stirred)
         else:
             self.planner.beside(self.watch.fold)
 

@@ -32,13 +32,14 @@ _SHOWN = 3
 class Policy:
     """`gain`: predicted, as a share of the cost. `moved`: the share by which a number must change to be looked at again. `pause`: epochs
     between two changes of plan, at least; `longest`: after changes that did not help. The solver has `seconds`, of which it works when the
-    batches leave it a processor, and rests `rest` times as long as it took. Looks are `idle` times as far apart as they take as long as
-    nothing stirs, and `busy` times if something does, over and over."""
+    batches leave it a processor, and rests `rest` times as long as it took, or `alert` times if something stirs. Looks are `idle` times as
+    far apart as they take as long as nothing stirs, and `busy` times if something does, over and over."""
 
     gain: float = 0.1
     moved: float = 0.2
     seconds: float = 10.0
-    rest: float = 30.0
+    rest: float = 100.0
+    alert: float = 10.0
     idle: float = 50.0
     busy: float = 5.0
     pause: int = 2
@@ -47,12 +48,14 @@ class Policy:
 
 @dataclass(frozen=True)
 class Question:
-    """Asked at the border into `epoch`: is there a better plan for the generation's set-up than the one that runs?"""
+    """Asked at the border into `epoch`: is there a better plan for the generation's set-up than the one that runs? `stirred`: because the
+    data has moved."""
 
     generation: int
     epoch: int
     setup: Setup
     plan: Plan
+    stirred: bool
 
 
 @dataclass(frozen=True)
@@ -82,13 +85,13 @@ class Replanner:
         self._seen: int | None = None  # the generation that was looked at last
         self._idle = 0.0  # until then it looks only at what has moved,
         self._busy = 0.0  # and until then only at a new generation
-        self._rested = 0.0  # when the solver may work again, by this process's clock
+        self._solved = (0.0, 0.0)  # when the solver has worked last, and for how long
         self._pause = self.policy.pause
         self._changed: int | None = None  # the epoch of the last change
 
-    def ask(self, generation: int, epoch: int, setup: Setup, plan: Plan, look: Look) -> None:
+    def ask(self, generation: int, epoch: int, setup: Setup, plan: Plan, look: Look, stirred: bool = False) -> None:
         """At the border into `epoch`. While an earlier question is open this one is left out."""
-        if self.beside(partial(self._look, Question(generation, epoch, setup, plan), look)):
+        if self.beside(partial(self._look, Question(generation, epoch, setup, plan, stirred), look)):
             self._seen = generation
 
     def beside(self, work: Callable[[], None]) -> bool:
@@ -178,10 +181,14 @@ class Replanner:
         reason = "statistics moved: " + _listed(moves) if moves else "the solver's plan after the first one"
         self._put_best(asked, old, Offer(asked.generation, asked.epoch, better, reason, (old, better.cost)))
         with self._lock:
-            if not self._closed and time.monotonic() >= self._rested and (self._solving is None or not self._solving.is_alive()):
+            if not self._closed and self._has_rested(asked.stirred) and (self._solving is None or not self._solving.is_alive()):
                 work = partial(self._solve, asked, statistics, better, reason)
                 self._solving = Thread(target=self._safely, args=(work,), name="clash-solve", daemon=True)
                 self._solving.start()
+
+    def _has_rested(self, stirred: bool) -> bool:
+        ended, took = self._solved
+        return not ended or time.monotonic() >= ended + (self.policy.alert if stirred else self.policy.rest) * took
 
     def _put_best(self, asked: Question, old: float, found: Offer | None) -> None:
         """What was found, or what is on offer already, whichever is cheaper by the statistics of now; nothing if neither will do."""
@@ -206,7 +213,7 @@ class Replanner:
         try:
             best = asked.setup.optimize(statistics, self.policy.seconds, better, self._aside)
         finally:
-            self._rested = time.monotonic() + self.policy.rest * (time.monotonic() - began)
+            self._solved = time.monotonic(), time.monotonic() - began
         generation, now = self._priced
         if generation != asked.generation:
             return  # there is another one by now
