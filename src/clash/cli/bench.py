@@ -102,7 +102,7 @@ def statistics(
 def adaptive(
     experiments: Annotated[str, typer.Option(metavar="NAME,…", help="selectivity, store, cost.")] = "selectivity,store,cost",
     rate: Annotated[int, typer.Option(min=100, help="Tuples per second of each stream, where all are equal.")] = 5000,
-    fast: Annotated[int, typer.Option(min=100, help="Tuples per second of R, where it is the fast one.")] = 20_000,
+    fast: Annotated[int, typer.Option(min=100, help="Tuples per second of R, where it is the fast one.")] = 30_000,
     slow: Annotated[int, typer.Option(min=10, help="Tuples per second of the others then.")] = 300,
     runs: Annotated[int, typer.Option(min=1, help="Runs of each of these two with a plan that adapts, and with one that stays.")] = 3,
     stable: Annotated[int, typer.Option(min=100, help="Tuples per second of each stream in the data without a change.")] = 50_000,
