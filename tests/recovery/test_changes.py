@@ -24,7 +24,10 @@ from .shapes import set_age
 JOB = Path(changing.__file__)
 FILES = {"R": 8, "S": 8, "T": 5}
 QUICK = "between-sources"
-POINTS = (QUICK, "after-generation@1", "after-generation@2", "before-sources@2", "before-sources@3", "after-record@4")
+SOMETIMES = (
+    "before-sources@3"  # not if a batch needs the new stream before the gate is closed for it: the Spark query starts once less then
+)
+POINTS = (QUICK, "after-generation@1", "after-generation@2", "before-sources@2", SOMETIMES, "after-record@4")
 
 
 def deliver(root: Path) -> None:
@@ -67,8 +70,9 @@ def test_it_is_killed_everywhere(tmp_path: Path, point: str) -> None:
 def killed_at(root: Path, point: str) -> None:
     deliver(root)
     with running(root, job=JOB) as process:
-        assert process.play(fail=point, flag=str(root / "flag")) is None, process.log()
-    assert (root / "flag").exists()
+        answer = process.play(fail=point, flag=str(root / "flag"))
+        assert answer is None or point == SOMETIMES, process.log()
+    assert (root / "flag").exists() == (answer is None)
     with running(root, job=JOB) as process:
         goes_on(process)
 
