@@ -24,9 +24,8 @@ from .shapes import set_age
 JOB = Path(changing.__file__)
 FILES = {"R": 8, "S": 8, "T": 5}
 QUICK = "between-sources"
-SOMETIMES = (
-    "before-sources@3"  # not if a batch needs the new stream before the gate is closed for it: the Spark query starts once less then
-)
+# not reached if a batch needs the new stream before the gate is closed for it: the Spark query starts once less then
+SOMETIMES = "before-sources@3"
 POINTS = (QUICK, "after-generation@1", "after-generation@2", "before-sources@2", SOMETIMES, "after-record@4")
 
 
