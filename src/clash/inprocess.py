@@ -88,10 +88,7 @@ class InProcess:
 
     def _reading(self, change: Change) -> Change:
         """A stream is read from the batch on in which it is needed first, as on Spark."""
-        pending = self.driver.changes.peek()
-        needed = {stream.name for stream in pending.setup.streams if stream.keep == "all"}
-        needed |= {relation.stream for query in pending.plan.queries for relation in query.join.relations} if pending.plan else set()
-        if new := needed.difference(self.driver.reading):
+        if new := self.driver.changes.setup.needed.difference(self.driver.reading):
             self.driver.read(sorted(new))
         return change
 

@@ -8,9 +8,9 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from clash.driver import driver
 from clash.driver.measured import RECENT, Measured, compared
 from clash.driver.replan import Policy, Replanner
+from clash.driver.reports import Reports
 from clash.inprocess import InProcess
 from clash.model.statistics import Statistics
 from clash.model.stream import Stream
@@ -54,12 +54,12 @@ def test_a_change_after_a_long_cheap_life_is_seen_to_have_paid(monkeypatch: pyte
     learnt: list[tuple[float, float]] = []
     monkeypatch.setattr(run.driver.planner, "learn", lambda *costs: learnt.append(costs))
     costs = iter([10.0] * 12 + [130.0] * 2 + [90.0] + [50.0] * RECENT)
-    tell = driver.tell
+    told = Reports.told
 
-    def told(*arguments: Any) -> dict[str, Any]:
-        return {**tell(*arguments), "seconds": {"all": next(costs) * len(ROWS) / 1e6}}
+    def costing(reports: Reports) -> dict[str, Any]:
+        return {**told(reports), "seconds": {"all": next(costs) * len(ROWS) / 1e6}}
 
-    monkeypatch.setattr(driver, "tell", told)
+    monkeypatch.setattr(Reports, "told", costing)
     monkeypatch.setattr(run.driver.watch, "statistics", lambda *_: FIRST if run.driver.last < 12 else OTHER)  # the data shifts
     for _ in range(14 + 1 + RECENT):
         run.batch(ROWS)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -36,22 +35,6 @@ class Committed:
         return Committed(manifest.batch, results, counts, told["input"], told["late"], held, told["seconds"], marks, manifest.generation)
 
 
-def tell(reports: Sequence[Mapping[str, Any]], files: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
-    """The sums of a batch's reports, as its manifest keeps them."""
-    counts: Counter[str] = Counter()
-    for file in files:
-        counts[file["destination"]] += file["rows"]
-    seconds: Counter[str] = Counter()
-    rows: Counter[str] = Counter()
-    late: Counter[str] = Counter()
-    for report in reports:
-        seconds.update(report["seconds"])
-        if report["kind"] == "ingest":
-            rows.update(report["rows"])
-            late.update(report["late"])
-    return {"counts": dict(counts), "input": dict(rows), "late": dict(late), "seconds": {k: round(v, 6) for k, v in seconds.items()}}
-
-
 def sizes(containers: Iterable[ContainerRecord]) -> dict[str, dict[str, int]]:
     found: dict[str, dict[str, int]] = {}
     for record in containers:
@@ -72,6 +55,6 @@ def after(work: Work, rounds: Sequence[Mapping[str, Any]]) -> list[ContainerReco
 
 def measured(before: Mapping[int, Measured], generation: int, told: Mapping[str, Any]) -> dict[int, Measured]:
     """What this generation and the last one before it that had a batch have cost, after the batch."""
-    kept = {number: before[number] for number in sorted(before) if number < generation}
     now = before.get(generation, Measured()).plus(sum(told["input"].values()), sum(told["seconds"].values()))
-    return {**dict([*kept.items()][-1:]), generation: now}
+    last = max((number for number in before if number < generation), default=None)
+    return {generation: now} if last is None else {last: before[last], generation: now}

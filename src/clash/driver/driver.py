@@ -18,7 +18,7 @@ import pyarrow as pa
 from clash.driver.adopt import taken_over
 from clash.driver.backfill import advanced, filled, next_piece
 from clash.driver.changes import Change, Changes, Pending
-from clash.driver.committed import Committed, after, measured, tell
+from clash.driver.committed import Committed, after, measured
 from clash.driver.epochs import Epoch, next_epoch
 from clash.driver.folders import refuse_mixed, shelved
 from clash.driver.generation import Generation, next_generation
@@ -31,6 +31,7 @@ from clash.driver.outputs import Outputs
 from clash.driver.reading import Reading, is_new
 from clash.driver.record import Record, read_record, record_path, stale_records, write_record
 from clash.driver.replan import Policy, Replanner
+from clash.driver.reports import Reports
 from clash.driver.restart import restarted
 from clash.driver.rewrite import choose
 from clash.driver.running import Running
@@ -48,7 +49,6 @@ from clash.state.failpoints import reach
 from clash.state.storage import open_storage
 from clash.topology import Topology
 from clash.workers.blocks import NUMBER_BITS
-from clash.workers.messages import to_json as parsed
 from clash.workers.program import Program, result_schema
 
 
@@ -275,19 +275,8 @@ class Driver:
 
     def commit(self, work: Work, reports: Sequence[bytes | pa.Buffer]) -> Committed:
         """Makes the batch part of the state, and its results visible."""
-        found: list[dict[str, Any]] = [parsed(report) for report in reports]
-        ingested = [report for report in found if report["kind"] == "ingest"]
-        rounds = [report for report in found if report["kind"] == "round"]
-        if len(rounds) != work.rounds * work.workers:
-            raise AssertionError(f"{len(rounds)} reports of {work.rounds} rounds of {work.workers} workers")
-        rounds.sort(key=lambda report: (report["round"], report["worker"]))
-        files = [file for report in found for file in report.get("files", ())]
-        told = tell(found, files)
-        highs: dict[str, int] = {}
-        for report in ingested:
-            for name, tau in report["taus"].items():
-                highs[name] = max(tau, highs.get(name, tau))
-        numbers = max((report["numbers"] for report in ingested), default=0)
+        reported = Reports.of(work, reports)
+        told, highs = reported.told(), reported.highs
         running, last = self.running, self.manifest
         before = self._found(running)
         gone = running.gone(before, work)
@@ -296,10 +285,10 @@ class Driver:
         manifest = Manifest(
             batch=work.batch,
             now=work.now,
-            first=work.first + numbers * work.partitions,
+            first=work.first + reported.numbers * work.partitions,
             clocks=observe(self._recorded.clocks, highs, told["input"], work.now),
-            containers=tuple(after(work, rounds)),
-            files=tuple(files),
+            containers=tuple(after(work, reported.rounds)),
+            files=reported.files,
             told=told,
             generation=work.generation,
             epoch=self._recorded.epoch,
@@ -315,9 +304,9 @@ class Driver:
         self.manifest = manifest
         reach("after-manifest")
         self.changes.completed(manifest.complete)
-        self.watch.add(found, self.topology)
+        self.watch.add(reported.all, self.topology)
         committed = self.finish(work.batch)
-        self._clean(last, [path for report in rounds for path in report["removed"]])
+        self._clean(last, reported.removed)
         return committed
 
     def finish(self, batch: int) -> Committed:
@@ -390,7 +379,7 @@ class Driver:
     # ---- cleaning up -------------------------------------------------------------------------------------------
 
     def _clean(self, before: Manifest, removed: Iterable[str]) -> None:
-        """`removed`: what rounds of the batch merged away, also of what earlier rounds of it had written."""
+        """`removed`: what the batch merged away."""
         reach("before-cleanup")
         kept = {record.path for record in self.manifest.containers}
         gone = [path for path in {*removed, *(record.path for record in before.containers)} if path not in kept]

@@ -19,7 +19,6 @@ from clash.driver.history import History
 from clash.driver.setup import Live, Setup
 from clash.errors import OptionError
 from clash.planner.plan import Plan
-from clash.sql import parse_query
 from clash.state.storage import open_storage
 from clash.workers.program import result_schema
 
@@ -60,8 +59,7 @@ Columns = list[tuple[str, pa.DataType]]
 
 
 def _columns(setup: Setup, query: Live) -> Columns:
-    parsed = parse_query(query.name, query.asked.text, setup.by_name, dict(query.asked.windows))
-    return [(field.name, field.type) for field in result_schema(parsed)]
+    return [(field.name, field.type) for field in result_schema(setup.parse(query.asked))]
 
 
 def _written(path: str, folder: str, before: Iterable[Setup]) -> Iterator[tuple[str, Columns]]:

@@ -12,6 +12,7 @@ from typing import Any
 
 from clash.driver.job import Asked, Job, refuse_taken, refuse_twice
 from clash.errors import OptionError
+from clash.model.query import Query
 from clash.model.statistics import Statistics
 from clash.model.stream import Stream
 from clash.planner.costs import CostName, LayoutRule
@@ -100,7 +101,7 @@ class Setup:
 
     def _checked(self, after: Setup, asked: Asked) -> Setup:
         refuse_twice(after.streams, [query.asked for query in after.queries])
-        parse_query(asked.name, asked.text, self.by_name, dict(asked.windows))
+        self.parse(asked)
         return after
 
     # ---- looking -----------------------------------------------------------------------------------------------
@@ -118,6 +119,19 @@ class Setup:
         if found is None:
             raise OptionError("unknown query", repr(name), did_you_mean(str(name), self.names, f"queries are {listed(self.names)}"))
         return found
+
+    def parse(self, asked: Asked) -> Query:
+        return parse_query(asked.name, asked.text, self.by_name, dict(asked.windows))
+
+    @property
+    def parsed(self) -> dict[str, Query]:
+        return {query.name: self.parse(query.asked) for query in self.queries}
+
+    @property
+    def needed(self) -> set[str]:
+        """The streams that its queries read, and those that are kept for queries to come."""
+        kept = {stream.name for stream in self.streams if stream.keep == "all"}
+        return kept | {relation.stream for query in self.parsed.values() for relation in query.join.relations}
 
     def fits(self, plan: Plan) -> bool:
         """Is it a plan for these queries and workers?"""

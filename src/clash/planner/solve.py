@@ -1,8 +1,7 @@
 """From a search space to a plan with a proven bound: heuristic, then the integer program, component by component.
 
 Every answer is the cheapest plan seen, whoever found it, and the bound is the solver's, never a guess. Components are solved
-side by side (beside a stream one after the other), the small ones first; HiGHS runs outside the
-interpreter's lock.
+side by side (beside a stream one after the other), the small ones first; HiGHS runs outside the interpreter's lock.
 """
 
 from __future__ import annotations

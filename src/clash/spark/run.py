@@ -18,7 +18,6 @@ from clash.driver.driver import Driver
 from clash.driver.job import Asked
 from clash.errors import ClashError, OptionError
 from clash.model.durations import parse_timeout
-from clash.model.query import Query
 from clash.model.statistics import Statistics
 from clash.model.stream import Keep, Stream
 from clash.planner.plan import Format
@@ -31,7 +30,6 @@ from clash.spark.pack import Places
 from clash.spark.progress import Progress
 from clash.spark.supervise import Batch, Supervisor
 from clash.spark.transport import Transport
-from clash.sql import parse_query
 from clash.sql.names import did_you_mean, listed
 from clash.state.storage import open_storage
 from clash.workers.program import result_schema
@@ -87,7 +85,7 @@ class Run:
         self._life.stop()
 
     def _launch(self, batch: Batch) -> tuple[Any, Places]:
-        packed, places = self._launcher.pack(self._driver.reading, self._needed(), self._transport.program)
+        packed, places = self._launcher.pack(self._driver.reading, self._driver.changes.setup.needed, self._transport.program)
         stored = self._launcher.stored
         self._transport.launched(places, None if stored is None else Direct(self._spark, stored))
         return self._launcher.start(packed, batch), places
@@ -157,15 +155,10 @@ class Run:
 
     def _read_more(self) -> None:
         """The first rows of a new stream are for those who need it: the batch that reads them is one under them."""
-        needed = self._needed()
+        needed = self._driver.changes.setup.needed
         if not self._launcher.reads(needed):
             self._driver.read(sorted(needed))
             self._life.restart()
-
-    def _needed(self) -> set[str]:
-        """The streams of queries that are live or will be, and those that are kept for queries to come."""
-        kept = {stream.name for stream in self._driver.changes.setup.streams if stream.keep == "all"}
-        return kept | {relation.stream for query in self._asked().values() for relation in query.join.relations}
 
     # ---- what it tells -----------------------------------------------------------------------------------------
 
@@ -231,16 +224,11 @@ class Run:
 
     def _schema_to_be(self, query: str) -> pa.Schema:
         """Of a query that is asked for and has no batch yet."""
-        asked = self._asked()
+        asked = self._driver.changes.setup.parsed
         if query not in [*asked]:  # whatever was given
             names = sorted({*asked, *self._driver.known})
             raise OptionError("unknown query", repr(query), did_you_mean(str(query), names, f"queries are {listed(names)}"))
         return result_schema(asked[query])
-
-    def _asked(self) -> dict[str, Query]:
-        """The queries that are live or will be."""
-        setup = self._driver.changes.setup
-        return {q.name: parse_query(q.name, q.asked.text, setup.by_name, dict(q.asked.windows)) for q in setup.queries}
 
     def late(self, stream: str) -> Any:
         """The rows of a stream that came too late, or without a time, with the columns that are read of it."""
