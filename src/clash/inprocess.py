@@ -11,24 +11,24 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from clash.driver.changes import Change
-from clash.driver.committed import Committed
-from clash.driver.driver import Driver
-from clash.driver.job import Asked, Job
-from clash.driver.work import Tuning, Work
+from clash.coordinator.control.changes import Change
+from clash.coordinator.committed_batch import Committed
+from clash.coordinator.coordinator import Driver
+from clash.coordinator.control.job import Asked, Job
+from clash.protocol.batch import Tuning, Work
 from clash.model.statistics import Statistics
 from clash.model.stream import Stream
 from clash.planner.plan import Plan
 from clash.state.storage import open_storage
-from clash.workers.messages import REPORT, Message
-from clash.workers.results import LATE, published
-from clash.workers.task import ingest, work_round
+from clash.protocol.messages import REPORT, Message
+from clash.workers.result_writer import LATE, published
+from clash.workers.round import ingest, work_round
 
 _names = itertools.count()
 
 
 class InProcess:
-    """`options` override sizes that never change a result (`clash.driver.work.Tuning`). Every batch is a border between epochs, where
+    """`options` override sizes that never change a result (`clash.protocol.batch.Tuning`). Every batch is a border between epochs, where
     changes take effect, unless `epoch` says otherwise. Without `adaptive` the plan changes only when it is asked to."""
 
     def __init__(

@@ -13,9 +13,9 @@ from clash.bench.candidates import count_orders
 from clash.bench.tables import mean, write
 from clash.bench.workloads import WORKLOADS, Workload, draw
 from clash.errors import OptionError
-from clash.planner.costs import CostModel, LayoutRule
-from clash.planner.published import MOST_ORDERS, Published
-from clash.planner.space import Options, build_space
+from clash.planner.cost_model import CostModel, LayoutRule
+from clash.planner.published_program import MOST_ORDERS, Published
+from clash.planner.search_space import Options, build_space
 from clash.sql import parse_queries
 
 PNG = b"\x89PNG"

@@ -18,16 +18,7 @@ from clash.bench.content import Content, file_content, table_content
 from clash.bench.monitor import KINDS, Memory, Monitor
 from clash.bench.tpch_data import Data, tpch_data
 from clash.bench.tpch_duckdb import connect, measure_duckdb
-from clash.bench.tpch_queries import (
-    QUERIES,
-    TABLES,
-    first_queries,
-    key_columns,
-    random_queries,
-    table_rows,
-    tpch_statistics,
-    tpch_streams,
-)
+from clash.bench.tpch_queries import QUERIES, TABLES, first_queries, key_columns, random_queries, table_rows, tpch_statistics, tpch_streams
 from clash.bench.tpch_run import Job, Ran
 from clash.errors import ClashError, OptionError
 from clash.inprocess import InProcess
@@ -154,7 +145,7 @@ def test_random_queries(data: Data, seed: int) -> None:
 
 def test_statistics_are_near_the_truth(data: Data) -> None:
     """Of every query that DuckDB ran: the planner expects as many results as there are."""
-    from clash.planner.sizes import Sizes
+    from clash.planner.cardinalities import Sizes
 
     streams = {stream.name: stream for stream in tpch_streams(QUERIES)}
     sizes = Sizes(tpch_statistics(SCALE), streams)

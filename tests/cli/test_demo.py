@@ -24,7 +24,7 @@ from clash.cli.demo_data import DISORDER, Feeder, history
 from clash.cli.demo_run import Shop, check
 from clash.cli.paint import paint, show_plan
 from clash.errors import ClashError
-from clash.evaluate.types import arrow_type
+from clash.expressions.arrow_types import arrow_type
 from clash.inprocess import InProcess
 
 

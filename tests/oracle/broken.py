@@ -8,25 +8,27 @@ from dataclasses import replace
 from typing import Any
 from unittest.mock import patch
 
-from clash.driver import backfill, committed, driver, generation, kept, rewrite, running
-from clash.driver.generation import Begun, Generation
-from clash.driver.job import Job
-from clash.driver.setup import Live, Setup
+from clash.coordinator.lifecycle import backfill, retention, relayout
+from clash.coordinator import committed_batch, coordinator, active_generation
+from clash.coordinator.checkpoint import generation
+from clash.coordinator.checkpoint.generation import Begun, Generation
+from clash.coordinator.control.job import Job
+from clash.coordinator.control.setup import Live, Setup
 from clash.topology import Topology, branches
-from clash.topology.data import ProbeRule
-from clash.topology.past import Past
-from clash.workers import past, stores
+from clash.plan.topology import ProbeRule
+from clash.plan.visibility import Past
+from clash.workers import older_layouts, stores
 
 
 def _rules(**fields: Any) -> AbstractContextManager[Any]:
-    build = running.build
+    build = active_generation.build
 
     def broken(*arguments: Any) -> Topology:
         made = build(*arguments)
         rules = (replace(rule, **fields) if isinstance(rule, ProbeRule) else rule for rule in made.rules)
         return replace(made, rules=tuple(rules))
 
-    return patch.object(running, "build", broken)
+    return patch.object(active_generation, "build", broken)
 
 
 def _pasts(change: Callable[[Past], Past]) -> AbstractContextManager[Any]:
@@ -46,37 +48,37 @@ def _never_dropped() -> AbstractContextManager[Any]:
         begun = {s: Begun(b.generation, first.setdefault((0, s), b.arrival)) for s, b in made.introduced.items()}
         return replace(made, introduced=begun)
 
-    return patch.object(driver, "next_generation", broken)
+    return patch.object(coordinator, "next_generation", broken)
 
 
 def _rewritten_stay() -> AbstractContextManager[Any]:
-    after = driver.after
-    return patch.object(driver, "after", lambda work, rounds: after(replace(work, rewrite=()), rounds))
+    after = coordinator.after
+    return patch.object(coordinator, "after", lambda work, rounds: after(replace(work, relayout=()), rounds))
 
 
 def _backfill_not_awaited() -> AbstractContextManager[Any]:
     def broken(made: Generation, progress: backfill.Progress) -> frozenset[str]:
         return frozenset(s for s, begun in made.introduced.items() if s in progress and progress[s][0] == begun.generation)
 
-    return patch.object(driver, "filled", broken)
+    return patch.object(coordinator, "filled", broken)
 
 
 def row_filters_do_not_count() -> AbstractContextManager[Any]:
-    def broken(entry: kept.Entry, query: Any, relation: Any, owner: str | None) -> bool:
-        return any(mine == owner and kept.needs(query, relation) <= names for mine, names, _ in entry.kept)
+    def broken(entry: retention.Entry, query: Any, relation: Any, owner: str | None) -> bool:
+        return any(mine == owner and retention.needs(query, relation) <= names for mine, names, _ in entry.kept)
 
-    return patch.object(kept.Entry, "serves", broken)
+    return patch.object(retention.Entry, "serves", broken)
 
 
 def _one_copy_of_several() -> AbstractContextManager[Any]:
     """Rows that were rewritten go from the first copy alone."""
-    trimmed = rewrite.trimmed
-    return patch.object(committed, "trimmed", lambda record, moved: record if record.copy else trimmed(record, moved))
+    trimmed = relayout.trimmed
+    return patch.object(committed_batch, "trimmed", lambda record, moved: record if record.copy else trimmed(record, moved))
 
 
 def _own_slot_alone() -> AbstractContextManager[Any]:
     """Older containers are read as if they had been cut for today's workers."""
-    seen = past.seen
+    seen = older_layouts.seen
 
     def broken(laid: Any, today: Any, workers: int, worker: int, records: Any) -> Any:
         return ((r, mixed) for r, mixed in seen(laid, today, workers, worker, records) if r.slot % workers == worker)
@@ -86,18 +88,18 @@ def _own_slot_alone() -> AbstractContextManager[Any]:
 
 def _compared_with_what_is_live() -> AbstractContextManager[Any]:
     """A program that starts again is taken to have listed all that ran."""
-    real = driver.restarted
+    real = coordinator.restarted
 
     def broken(before: Generation, job: Job, uri: str) -> Setup:
         queries = [live.asked.to_json() for live in before.setup.queries]
         return real(replace(before, program={**before.program, "queries": queries}), job, uri)
 
-    return patch.object(driver, "restarted", broken)
+    return patch.object(coordinator, "restarted", broken)
 
 
 def _programs(change: Callable[[Generation, Setup, Job], Setup]) -> AbstractContextManager[Any]:
-    real = driver.restarted
-    return patch.object(driver, "restarted", lambda before, job, uri: change(before, real(before, job, uri), job))
+    real = coordinator.restarted
+    return patch.object(coordinator, "restarted", lambda before, job, uri: change(before, real(before, job, uri), job))
 
 
 def _begun_anew(before: Generation, setup: Setup, job: Job) -> Setup:
@@ -118,8 +120,8 @@ def _as_at_first() -> Callable[[Job], dict[str, Any]]:
 
 
 def _borders_are_not_forced() -> AbstractContextManager[Any]:
-    real = driver.next_epoch
-    return patch.object(driver, "next_epoch", lambda last, length, batch, now, force: real(last, length, batch, now))
+    real = coordinator.next_epoch
+    return patch.object(coordinator, "next_epoch", lambda last, length, batch, now, force: real(last, length, batch, now))
 
 
 PROGRAMS: dict[str, Callable[[], AbstractContextManager[Any]]] = {
@@ -148,7 +150,7 @@ BROKEN: dict[str, Callable[[], AbstractContextManager[Any]]] = {
     "no history is history": lambda: _pasts(lambda p: replace(p, fresh=frozenset())),
     "old rows have gone": lambda: _pasts(lambda p: replace(p, oldest={})),
     "a part's columns do not matter": lambda: patch.object(branches._Brancher, "_kept", lambda *arguments: 0),
-    "complete at once": lambda: patch.object(running, "is_complete", lambda *arguments: True),
-    "dropped columns are still there": lambda: patch.object(kept, "_left", lambda entry, now, gone: entry.kept),
-    "nothing has gone": lambda: patch.object(running.Running, "gone", lambda *arguments: {}),
+    "complete at once": lambda: patch.object(active_generation, "is_complete", lambda *arguments: True),
+    "dropped columns are still there": lambda: patch.object(retention, "_left", lambda entry, now, gone: entry.kept),
+    "nothing has gone": lambda: patch.object(active_generation.Running, "gone", lambda *arguments: {}),
 }

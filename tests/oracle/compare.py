@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from clash.state.memory import MemoryStorage
+from clash.state.memory_storage import MemoryStorage
 
 from .case import Ask, Case, Life, Row, plain_rows
 from .oracle import Expected, expect

@@ -14,7 +14,7 @@ from clash.model.stream import Stream
 from clash.model.types import is_atomic
 from clash.planner.orders import ProbeOrder, Step, StoreKey, StorePlan
 from clash.planner.plan import Plan
-from clash.topology import validate
+from clash.plan import validate
 
 Links = frozenset[frozenset[Relation]]
 

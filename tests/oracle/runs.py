@@ -15,11 +15,11 @@ from dataclasses import replace
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from clash.driver import changes
-from clash.driver.committed import Committed
-from clash.driver.driver import Driver
-from clash.driver.job import Asked, Job
-from clash.driver.replan import Policy, Replanner
+from clash.coordinator.control import changes
+from clash.coordinator.committed_batch import Committed
+from clash.coordinator.coordinator import Driver
+from clash.coordinator.control.job import Asked, Job
+from clash.coordinator.adaptive.replanner import Policy, Replanner
 from clash.planner.plan import Plan
 from clash.state import failpoints
 from clash.state.storage import open_storage

@@ -10,7 +10,7 @@ from random import Random
 from clash.inprocess import InProcess
 from clash.model.stream import Stream
 from clash.topology import Topology
-from clash.topology.data import ProbeRule, StoreRule
+from clash.plan.topology import ProbeRule, StoreRule
 
 from .case import Ask, Batch, Case, Change, Setting, table
 from .compare import differences, ran

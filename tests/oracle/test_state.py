@@ -9,7 +9,7 @@ from random import Random
 import pyarrow as pa
 import pytest
 
-from clash.driver.committed import Committed
+from clash.coordinator.committed_batch import Committed
 from clash.inprocess import InProcess
 from clash.model.statistics import Statistics
 from clash.model.stream import Stream

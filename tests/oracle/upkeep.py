@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from clash.driver.driver import Driver
-from clash.driver.pieces import left
+from clash.coordinator.coordinator import Driver
+from clash.coordinator.lifecycle.split_points import left
 
 
 class Upkeep:

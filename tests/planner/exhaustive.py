@@ -15,8 +15,8 @@ from operator import itemgetter
 from clash.model.layout import ALL, ONE, Layout
 from clash.model.query import EqualityClass, Query, SubJoin
 from clash.model.relation import Attribute, Relation
-from clash.planner.costs import CostModel
-from clash.planner.sizes import Sizes
+from clash.planner.cost_model import CostModel
+from clash.planner.cardinalities import Sizes
 
 Order = tuple[tuple[SubJoin, Layout], ...]
 Kept = dict[SubJoin | str, tuple[Layout, ...]]

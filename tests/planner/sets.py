@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 import clash
 from clash.model.query import EqualityClass
 from clash.model.types import exact
-from clash.planner.costs import CostModel
+from clash.planner.cost_model import CostModel
 from clash.planner.plan import Plan
-from clash.planner.sizes import Sizes
+from clash.planner.cardinalities import Sizes
 from clash.sql import parse_queries
 
 from .exhaustive import Exhaustive

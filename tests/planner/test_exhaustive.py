@@ -7,7 +7,7 @@ from hypothesis import Phase, given, settings
 
 import clash
 from clash.planner.plan import Plan
-from clash.topology import validate
+from clash.plan import validate
 
 from .sets import Job, jobs
 

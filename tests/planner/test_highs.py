@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import clash
-from clash.planner.highs import Aside, ClosedError, Outcome, Program, solve
+from clash.planner.solver import Aside, ClosedError, Outcome, Program, solve
 
 SETTINGS = {"output_flag": False, "time_limit": 600.0}
 HARD = ["R(a,b), S(a,c), T(c,d), U(d,e), V(e,f)", "S(a,c), T(c,d), U(d,e), V(e,f), W(f,g)", "T(c,d), U(d,e), V(e,f), W(f,g), Z(g,k)"]
@@ -94,7 +94,7 @@ def test_a_process_that_cannot_solve_says_why(monkeypatch: pytest.MonkeyPatch, t
 def test_a_process_that_hangs_is_ended(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     (tmp_path / "highspy.py").write_text("import sys, time; sys.stderr.write(100_000 * 'x'); sys.stderr.flush(); time.sleep(600)")
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
-    monkeypatch.setattr("clash.planner.highs._PATIENCE", 1.0)
+    monkeypatch.setattr("clash.planner.solver._PATIENCE", 1.0)
     with pytest.raises(RuntimeError, match="ended with -9"):
         Aside().solve(knapsack(2), SETTINGS | {"time_limit": 0.1})
 
@@ -103,7 +103,7 @@ def test_a_program_may_end_while_the_solver_works() -> None:
     """A thread in the solver's own code took the program down, if it came back while the interpreter was on its way out."""
     program = f"""
 import time, threading, clash
-from clash.planner.highs import Aside
+from clash.planner.solver import Aside
 queries = {dict(zip("abc", HARD, strict=True))!r}
 ask = lambda: clash.optimize(queries, clash.Statistics(default_selectivity=0.01), time_limit=2, aside=Aside())
 threading.Thread(target=ask, daemon=True).start()
@@ -123,7 +123,7 @@ def test_the_solver_ends_with_a_program_that_is_killed(tmp_path: Path) -> None:
 import sys, threading, time
 sys.path.insert(0, {str(Path(__file__).parent)!r})
 from test_highs import knapsack
-from clash.planner.highs import Aside
+from clash.planner.solver import Aside
 aside = Aside()
 threading.Thread(target=aside.solve, args=(knapsack(400), {{"output_flag": False, "time_limit": 600.0}}), daemon=True).start()
 while aside._process is None:

@@ -9,7 +9,7 @@ import pytest
 import clash
 from clash.errors import OptionError
 from clash.planner.plan import Plan
-from clash.topology import validate
+from clash.plan import validate
 
 
 def check(plan: Plan, queries: int) -> None:

@@ -10,7 +10,7 @@ import pytest
 import clash
 from clash.errors import OptionError
 from clash.model.stream import Stream
-from clash.topology import validate
+from clash.plan import validate
 
 QUERIES = {"q1": "R(a), S(a,b), T(b)"}
 R = clash.Stream.of("R", {"a": "bigint"})

@@ -13,14 +13,14 @@ from functools import cache
 import pytest
 
 import clash
-from clash.planner.costs import CostModel
+from clash.planner.cost_model import CostModel
 from clash.planner.graph import Graph
 from clash.planner.lattice import Shape
-from clash.planner.published import Order, Published
-from clash.planner.space import Options, build_space
+from clash.planner.published_program import Order, Published
+from clash.planner.search_space import Options, build_space
 from clash.sql import parse_queries
-from clash.topology import validate
-from clash.topology.data import ProbeRule
+from clash.plan import validate
+from clash.plan.topology import ProbeRule
 
 WALK_THROUGH = {"q1": "R(b), S(b,c), T(c)", "q2": "S(c), T(c,d), U(d)"}
 EXAMPLE = {"q1": "R(a), S(a,b), T(b)", "q2": "S(b), T(b,c), U(c)"}

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 import clash
 from clash.planner.plan import Plan
-from clash.topology import validate
+from clash.plan import validate
 
 from .sets import chains
 

@@ -26,8 +26,8 @@ from tests.oracle.starts import plan_for, plan_of
 from tests.recovery import fitted, job
 
 import clash
-from clash.driver.driver import Driver
-from clash.driver.work import Tuning, Work
+from clash.coordinator.coordinator import Driver
+from clash.protocol.batch import Tuning, Work
 from clash.model.durations import show_duration
 from clash.planner.plan import Plan
 from clash.spark import engine as sparks

@@ -11,10 +11,10 @@ import pyarrow.parquet as pq
 import pytest
 
 import clash
-from clash.spark.chain import Chain
-from clash.spark.direct import local_path, plain
+from clash.spark.rdd_job import Chain
+from clash.spark.parquet_streams import local_path, plain
 from clash.spark.tasks import framed, unframed
-from clash.workers.messages import Message
+from clash.protocol.messages import Message
 
 from .files import JOIN, counted, declare, expected, table, write
 

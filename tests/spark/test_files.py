@@ -14,8 +14,8 @@ import pytest
 from pyspark.sql.pandas.types import from_arrow_schema
 
 import clash
-from clash.evaluate.types import arrow_type
-from clash.spark.files import Piece, Wanted, cut, read
+from clash.expressions.arrow_types import arrow_type
+from clash.spark.parquet_reader import Piece, Wanted, cut, read
 
 UTC = pa.timestamp("us", tz="UTC")
 KINDS = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from clash.spark.pack import arrange, quoted, unpack
+from clash.spark.column_packing import arrange, quoted, unpack
 
 
 def test_columns_of_one_type_share_places() -> None:

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from clash.errors import CheckpointError
-from clash.spark.sources import BorderError, Gate, count_sources, fit, halt
+from clash.spark.offset_log import BorderError, Gate, count_sources, fit, halt
 from clash.state.storage import open_storage
 
 Rows = list[tuple[str, int]]

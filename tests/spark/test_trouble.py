@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import clash
-from clash.spark.supervise import Supervisor
+from clash.spark.query_supervisor import Supervisor
 from clash.spark.transport import Transport
 
 from .files import JOIN, counted, declare, expected, write

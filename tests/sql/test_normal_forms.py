@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from clash.model.expressions import Call, Col, Expr, Lit, from_json, to_json
 from clash.model.relation import Relation
 from clash.sql import parse_query
-from clash.sql.normal import normalise
+from clash.sql.normal_form import normalise
 
 from .streams import STREAMS
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from clash.errors import CheckpointError
-from clash.state.alone import Alone
+from clash.state.checkpoint_lock import Alone
 from clash.state.storage import open_storage
 
 

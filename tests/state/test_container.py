@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clash.blocks.index import Index, build_index
+from clash.columnar.index import Index, build_index
 from clash.errors import StateError
 from clash.state import container as module
 from clash.state.container import read_container, write_container

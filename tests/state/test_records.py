@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from clash.errors import StateError
 from clash.state import failpoints
-from clash.state.jsonfile import read_json, write_json
+from clash.state.json_records import read_json, write_json
 from clash.state.storage import LocalStorage, MemoryStorage
 
 VALUES = st.recursive(

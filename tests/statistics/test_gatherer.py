@@ -11,9 +11,9 @@ import pytest
 from clash.bench.tpch_queries import TABLES, first_queries, tpch_streams
 from clash.model.stream import Stream
 from clash.sql import parse_queries
-from clash.statistics import Gathered, Gatherer, merge, wanted
-from clash.statistics.gathered import KEYS, ROWS, add_up
-from clash.statistics.gatherer import FULL
+from clash.statistics import Gathered, Gatherer, merge, collection_spec
+from clash.statistics.collected import KEYS, ROWS, add_up
+from clash.statistics.collector import FULL
 
 from .truth import Block, Run, as_block
 
@@ -27,7 +27,7 @@ QUERY = "SELECT R.v FROM R JOIN S ON R.a = S.a JOIN T ON S.b = T.b WHERE R.v > 5
 
 def test_what_is_wanted() -> None:
     queries, _ = parse_queries({"q": QUERY, "p": "SELECT x.a FROM R x JOIN R y ON x.a = y.a WHERE y.v > 5"}, STREAMS)
-    found = wanted(queries, STREAMS)
+    found = collection_spec(queries, STREAMS)
     assert {name: [str(key) for key in of.keys] for name, of in found.streams.items()} == {
         "R": ["a bigint"],
         "S": ["a bigint", "b string"],
@@ -41,7 +41,7 @@ def test_what_is_wanted() -> None:
 def test_types_are_brought_together() -> None:
     streams = {"R": Stream.of("R", {"a": "int"}), "S": Stream.of("S", {"a": "double"}), "T": Stream.of("T", {"a": "decimal(10,2)"})}
     queries, _ = parse_queries({"q": "SELECT R.a FROM R JOIN S ON R.a = S.a", "p": "SELECT R.a FROM R JOIN T ON R.a = T.a"}, streams)
-    assert {key.type for of in wanted(queries, streams).streams.values() for key in of.keys} == {"double"}
+    assert {key.type for of in collection_spec(queries, streams).streams.values() for key in of.keys} == {"double"}
 
 
 @pytest.mark.parametrize("pieces", [1, 7])
@@ -49,7 +49,7 @@ def test_counts_are_exact(pieces: int) -> None:
     rng = np.random.default_rng(pieces)
     queries, _ = parse_queries({"q": QUERY}, STREAMS)
     a, v = rng.integers(0, 50, 5_000), rng.integers(0, 10, 5_000)
-    gatherer = Gatherer(wanted(queries, STREAMS), "UTC")
+    gatherer = Gatherer(collection_spec(queries, STREAMS), "UTC")
     block = as_block("R", {"a": pa.array(a, pa.int32(), mask=a == 3), "v": pa.array(v, pa.int32())}, 0)
     for part in np.array_split(np.arange(5_000), pieces):
         gatherer.add("R", Block(len(part), {name: column.take(pa.array(part)) for name, column in block.columns.items()}))
@@ -91,7 +91,7 @@ def test_few_keys_keep_them_all() -> None:
 def test_parts_of_very_many_tuples() -> None:
     """Beyond so many of them a task skips some; those it looks at stand for the others."""
     queries, _ = parse_queries({"q": "SELECT R.v FROM R JOIN S ON R.a = S.a"}, STREAMS)
-    gatherer = Gatherer(wanted(queries, STREAMS), "UTC")
+    gatherer = Gatherer(collection_spec(queries, STREAMS), "UTC")
     rows, blocks = FULL // 2, 5
     for i in range(blocks):
         gatherer.add("R", as_block("R", {"a": pa.array(np.arange(rows), pa.int32())}, i))
@@ -107,7 +107,7 @@ def test_there_and_back_and_merged() -> None:
     queries, _ = parse_queries({"q": QUERY}, STREAMS)
     parts = []
     for _ in range(5):
-        gatherer = Gatherer(wanted(queries, STREAMS), "UTC")
+        gatherer = Gatherer(collection_spec(queries, STREAMS), "UTC")
         gatherer.add("S", as_block("S", {"a": rng.integers(0, 9_999, 3_000), "b": pa.array(rng.integers(0, 99, 3_000).astype(str))}, 0))
         parts.append(json.loads(json.dumps(gatherer.to_json())))
     whole = merge(parts)
@@ -125,7 +125,7 @@ def test_other_queries_than_before() -> None:
     gathered = []
     for text in ("SELECT R.v FROM R JOIN S ON R.a = S.a", QUERY):
         queries, _ = parse_queries({"q": text}, STREAMS)
-        gatherer = Gatherer(wanted(queries, STREAMS), "UTC")
+        gatherer = Gatherer(collection_spec(queries, STREAMS), "UTC")
         gatherer.add("S", as_block("S", {"a": np.arange(100), "b": pa.array(np.arange(100).astype(str))}, 0))
         gathered.append(gatherer.to_json())
     found = merge(gathered)
@@ -137,7 +137,7 @@ def test_other_queries_than_before() -> None:
 def test_the_size_of_what_a_task_sends() -> None:
     queries, _ = parse_queries(first_queries(5), streams := {stream.name: stream for stream in tpch_streams(first_queries(5))})
     rng = np.random.default_rng(9)
-    gatherer = Gatherer(wanted(queries, streams), "UTC")
+    gatherer = Gatherer(collection_spec(queries, streams), "UTC")
     for name, rows in {
         "lineitem": 60_000,
         "orders": 15_000,
@@ -155,7 +155,7 @@ def test_the_size_of_what_a_task_sends() -> None:
 def test_rows_that_a_predicate_cannot_be_asked_of() -> None:
     """Another filter keeps them from it in the query; here it is left unknown."""
     queries, _ = parse_queries({"q": "SELECT R.v FROM R JOIN S ON R.a = S.a WHERE R.v <> 0 AND 10 / R.v > 1 AND R.v % 2 = 0"}, STREAMS)
-    gatherer = Gatherer(wanted(queries, STREAMS), "UTC")
+    gatherer = Gatherer(collection_spec(queries, STREAMS), "UTC")
     gatherer.add("R", as_block("R", {"a": pa.array([1, 2], pa.int32()), "v": pa.array([0, 4], pa.int32())}, 0))
     found = gatherer.gathered()
     assert {text: passes for (_, text), passes in found.passes.items()} == {"<>(R.v, 0)": (1, 2), "=(%(R.v, 2), 0)": (2, 2)}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from clash.statistics.times import MOST, Span, clock, share, spans_of, united
+from clash.statistics.time_spans import MOST, Span, clock, share, spans_of, united
 
 FIRST, LAST = -(2**63), 2**63 - 1
 

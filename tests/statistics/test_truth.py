@@ -10,9 +10,9 @@ import pytest
 
 import clash
 from clash.model.stream import Stream
-from clash.planner.predicates import normal_statistics
-from clash.planner.sizes import Sizes
-from clash.statistics.measured import size_key
+from clash.planner.statistics_text import normal_statistics
+from clash.planner.cardinalities import Sizes
+from clash.statistics.probe_feedback import size_key
 
 from .truth import Ints, Run, Table, found, joined
 

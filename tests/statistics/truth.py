@@ -13,7 +13,7 @@ import clash
 from clash.model.query import Query
 from clash.model.stream import Stream
 from clash.sql import parse_queries
-from clash.statistics import Gatherer, History, Wanted, estimate, merge, wanted
+from clash.statistics import Gatherer, History, Wanted, estimate, merge, collection_spec
 
 Ints = NDArray[np.int64]
 Table = Mapping[str, "Ints | pa.Array"]
@@ -33,7 +33,7 @@ class Run:
 
     streams: dict[str, Stream]
     queries: tuple[Query, ...]
-    wanted: Wanted
+    collection_spec: Wanted
     history: History
     epoch: int = 0
 
@@ -41,7 +41,7 @@ class Run:
     def of(queries: Mapping[str, str] | str, *streams: Stream) -> Run:
         declared = {stream.name: stream for stream in streams}
         parsed, _ = parse_queries({"q": queries} if isinstance(queries, str) else queries, declared)
-        return Run(declared, parsed, wanted(parsed, declared), History())
+        return Run(declared, parsed, collection_spec(parsed, declared), History())
 
     def add(
         self,

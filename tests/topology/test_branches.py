@@ -15,11 +15,12 @@ from clash.model.query import Query, SubJoin
 from clash.model.relation import Attribute, Relation
 from clash.planner.orders import StoreKey
 from clash.planner.plan import Plan
-from clash.topology import Topology, build, from_json, to_json, validate
+from clash.topology import Topology, build, from_json, to_json
+from clash.plan import validate
 from clash.topology.columns import named, used
-from clash.topology.data import Bounds, ProbeRule
-from clash.topology.names import store_id
-from clash.topology.past import Past
+from clash.plan.topology import Bounds, ProbeRule
+from clash.plan.store_names import store_id
+from clash.plan.visibility import Past
 
 from ..oracle.generate import random_case
 from ..oracle.plans import random_plan

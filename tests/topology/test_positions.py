@@ -7,7 +7,7 @@ from hypothesis import given
 
 from clash.planner.plan import Plan
 from clash.topology import Topology, build
-from clash.topology.data import Position, ProbeRule
+from clash.plan.topology import Position, ProbeRule
 
 from .plans import by_hand, plans
 

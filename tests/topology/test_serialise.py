@@ -16,8 +16,8 @@ from clash.model.query import SubJoin
 from clash.model.relation import Attribute, Relation
 from clash.planner.plan import Plan
 from clash.topology import from_json, to_json
-from clash.topology.data import ProbeRule
-from clash.topology.joins import join_from_json, join_to_json
+from clash.plan.topology import ProbeRule
+from clash.plan.json_codecs import join_from_json, join_to_json
 
 from .plans import plans
 

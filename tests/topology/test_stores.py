@@ -7,7 +7,7 @@ import re
 import clash
 from clash.model.stream import Stream
 from clash.topology import Topology
-from clash.topology.data import ProbeRule, RowFilter, Store
+from clash.plan.topology import ProbeRule, RowFilter, Store
 
 SECOND = 1_000_000
 STREAMS = [

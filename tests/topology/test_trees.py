@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from clash.topology import Topology, build
-from clash.topology.data import ProbeRule
+from clash.plan.topology import ProbeRule
 
 from .plans import by_hand
 

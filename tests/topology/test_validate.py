@@ -10,8 +10,9 @@ from hypothesis import given
 import clash
 from clash.model.layout import Layout
 from clash.planner.plan import Plan
-from clash.topology import PlanError, Topology, validate
-from clash.topology.data import Position, ProbeRule
+from clash.topology import PlanError, Topology
+from clash.plan import validate
+from clash.plan.topology import Position, ProbeRule
 
 from .plans import plans
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from clash.workers.blocks import Block
-from clash.workers.waiting import Waiting, on_disk
+from clash.columnar.block import Block
+from clash.workers.block_queue import Waiting, on_disk
 
 BLOCK = Block(3, {"#arrival": pa.array([1, 2, 3], pa.int64()), "R.a": pa.array(["x", None, "z"]), "R.b": pa.array([[1], [], None])})
 

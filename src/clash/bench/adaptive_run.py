@@ -139,8 +139,8 @@ def plans_of(
     checkpoint: Path, generations: Sequence[Mapping[str, Any]], committed: Mapping[int, float], start: float
 ) -> list[dict[str, Any]]:
     """What each generation is, from what the run tells and what its record in the checkpoint says of stores and orders."""
-    from clash.driver.planfile import plan_from_json
-    from clash.driver.setup import Setup
+    from clash.coordinator.checkpoint.plan_record import plan_from_json
+    from clash.coordinator.control.setup import Setup
 
     found = []
     for told in generations:

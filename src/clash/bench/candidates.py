@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from clash.model.statistics import Statistics
-from clash.planner.costs import CostModel, CostName, LayoutRule
-from clash.planner.space import Options, build_space
+from clash.planner.cost_model import CostModel, CostName, LayoutRule
+from clash.planner.search_space import Options, build_space
 from clash.sql import parse_queries
 
 

@@ -18,9 +18,9 @@ from clash.bench.paper_values import gurobi
 from clash.bench.tables import note, write
 from clash.bench.workloads import WORKLOADS, Workload, draw
 from clash.errors import ClashError
-from clash.planner.costs import LayoutRule
-from clash.planner.published import MOST_ORDERS
-from clash.planner.space import FormulationName
+from clash.planner.cost_model import LayoutRule
+from clash.planner.published_program import MOST_ORDERS
+from clash.planner.search_space import FormulationName
 
 RELATIONS = 100
 NEAR = 0.01

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from clash.model.statistics import Statistics
-from clash.planner.costs import CostName, LayoutRule
-from clash.planner.space import FormulationName, StrategyName
+from clash.planner.cost_model import CostName, LayoutRule
+from clash.planner.search_space import FormulationName, StrategyName
 
 WORKERS = 5
 STATISTICS = Statistics(default_rate=1000.0, default_selectivity=0.001)  # every rate the same, selectivity 1/rate: as in the paper

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from clash.bench.workloads import Schema
-from clash.planner.milp import TOLERANCE, Milp
+from clash.planner.integer_program import TOLERANCE, Milp
 
 RATE = 1000.0
 SELECTIVITY = 0.001

@@ -19,19 +19,19 @@ from clash.bench.tables import note, write
 from clash.bench.tpch_data import DATA, Data, tpch_data
 from clash.bench.tpch_duckdb import connect
 from clash.bench.tpch_queries import first_queries, tpch_streams
-from clash.driver.price import price
-from clash.driver.work import Work
+from clash.coordinator.adaptive.plan_pricing import price
+from clash.protocol.batch import Work
 from clash.inprocess import InProcess
 from clash.model.query import Query
 from clash.model.statistics import Statistics
 from clash.model.stream import Stream
-from clash.planner.costs import Weights
+from clash.planner.cost_model import Weights
 from clash.planner.optimize import optimize
 from clash.planner.plan import Plan
 from clash.sql import parse_queries
-from clash.statistics import Gatherer, History, estimate, merge, wanted
-from clash.workers.blocks import TAU, Block
-from clash.workers.messages import to_json
+from clash.statistics import Gatherer, History, estimate, merge, collection_spec
+from clash.columnar.block import TAU, Block
+from clash.protocol.messages import to_json
 
 TASKS = 2
 WORST = 20.0  # plans that are predicted to cost so many times the best are not run: they only take long
@@ -99,7 +99,7 @@ def run(
 
 def _gather(data: Data, queries: tuple[Query, ...], streams: Mapping[str, Stream]) -> tuple[Gathering, History]:
     """Every batch is an epoch; the first one is gathered once more at the start, to have the kernels loaded."""
-    want, history = wanted(queries, streams), History()
+    want, history = collection_spec(queries, streams), History()
     gathering = sending = 0.0
     tuples = largest = 0
     for number in [0, *range(data.batches)]:

@@ -21,7 +21,7 @@ from clash.bench.tpch_run import PARTS, Job, Ran, run_once, session
 from clash.bench.tpch_show import show_growth, show_latency, show_lines, show_state
 from clash.errors import ClashError
 from clash.planner.plan import STRATEGIES
-from clash.planner.space import StrategyName
+from clash.planner.search_space import StrategyName
 
 WARM_SCALE, WARM_BATCHES = 0.01, 20
 SMALL_BATCHES, MEASURED = 85, 60  # of about 1,000 tuples each, at scale 0.01

@@ -164,7 +164,7 @@ def _random_query(rng: random.Random, size: int) -> str:
 
 def _expected(text: str) -> float:
     """Results in rows of lineitem: the most at any scale, as region and nation do not grow."""
-    from clash.planner.sizes import Sizes
+    from clash.planner.cardinalities import Sizes
     from clash.sql import parse_query
 
     streams = {name: Stream.of(name, columns) for name, columns in TABLES.items()}

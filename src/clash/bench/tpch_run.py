@@ -20,7 +20,7 @@ from clash.bench.tpch_data import Data
 from clash.bench.tpch_queries import TABLES, tpch_streams
 from clash.errors import ClashError
 from clash.model.statistics import Statistics
-from clash.planner.space import StrategyName
+from clash.planner.search_space import StrategyName
 
 CORES = 2
 HEAP = "3g"
@@ -73,7 +73,7 @@ class Ran:
 
 @contextmanager
 def session() -> Iterator[Any]:
-    from clash.spark.local import local_session
+    from clash.spark.local_session import local_session
 
     with (
         TemporaryDirectory(prefix="clash-log-") as folder,

@@ -13,7 +13,7 @@ from clash.bench.tpch_run import PARTS
 
 if TYPE_CHECKING:
     from clash.bench.tpch import Latency, Line
-    from clash.planner.space import StrategyName
+    from clash.planner.search_space import StrategyName
 
 WIDTH = 110
 

@@ -19,7 +19,7 @@ from clash.errors import ClashError
 from clash.model.durations import parse_duration
 from clash.model.statistics import Statistics
 from clash.model.stream import Stream
-from clash.spark.local import local_session
+from clash.spark.local_session import local_session
 from clash.sql import parse_queries
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from clash.explain.wording import number
 from clash.planner.plan import Plan
-from clash.topology.data import Edge, ProbeRule, Store, Topology
+from clash.plan.topology import Edge, ProbeRule, Store, Topology
 
 NETWORK, LOCAL, EVERYWHERE = "network", "local", "everywhere"
 

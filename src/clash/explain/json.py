@@ -8,8 +8,8 @@ from typing import Any
 from clash.explain.shares import Shares, share_costs
 from clash.planner.orders import ProbeOrder, Step, StorePlan
 from clash.planner.plan import Plan
-from clash.topology.names import store_id
-from clash.topology.serialise import to_json
+from clash.plan.store_names import store_id
+from clash.plan.topology_json import to_json
 from clash.topology.trees import Node
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from clash.planner.costs import CostModel
+from clash.planner.cost_model import CostModel
 from clash.planner.orders import ProbeOrder, StoreKey
 from clash.planner.plan import Plan
 from clash.topology.trees import Forest, Node, merge_orders, plain_branches

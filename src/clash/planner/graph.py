@@ -21,9 +21,9 @@ from typing import NamedTuple
 from clash.model.layout import ALL, ONE, Layout
 from clash.model.query import EqualityClass
 from clash.model.relation import Attribute, Relation
-from clash.planner.costs import CostModel
+from clash.planner.cost_model import CostModel
 from clash.planner.lattice import Lattice, Sub, Target
-from clash.planner.sizes import Sizes
+from clash.planner.cardinalities import Sizes
 
 Place = Attribute | str
 SMALL = 0.02  # of all rows: a relation that is replicated where there is no time to weigh it

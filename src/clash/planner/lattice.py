@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from clash.model.query import Query, SubJoin
 from clash.model.relation import Relation
-from clash.planner.sizes import Sizes
+from clash.planner.cardinalities import Sizes
 
 
 @dataclass(eq=False, slots=True)

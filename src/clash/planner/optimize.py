@@ -12,11 +12,11 @@ from clash.errors import OptionError
 from clash.model.query import Query
 from clash.model.statistics import Statistics
 from clash.model.stream import Stream
-from clash.planner.costs import CostModel, CostName, LayoutRule
-from clash.planner.highs import Aside
+from clash.planner.cost_model import CostModel, CostName, LayoutRule
+from clash.planner.solver import Aside
 from clash.planner.plan import Asked, Plan, WhatIf
-from clash.planner.predicates import normal_statistics
-from clash.planner.space import FormulationName, Options, StrategyName
+from clash.planner.statistics_text import normal_statistics
+from clash.planner.search_space import FormulationName, Options, StrategyName
 from clash.planner.strategies import Job, independent, shared, together
 from clash.sql import parse_queries
 

@@ -11,12 +11,12 @@ from clash.errors import OptionError
 from clash.model.query import Query
 from clash.model.statistics import Statistics
 from clash.model.stream import Stream
-from clash.planner.costs import CostName, LayoutRule
+from clash.planner.cost_model import CostName, LayoutRule
 from clash.planner.orders import ProbeOrder, StorePlan
-from clash.planner.space import FormulationName, StrategyName
+from clash.planner.search_space import FormulationName, StrategyName
 
 if TYPE_CHECKING:
-    from clash.topology.data import Topology
+    from clash.plan.topology import Topology
 
 Format = Literal["text", "json", "dot"]
 STRATEGIES: tuple[StrategyName, ...] = ("independent", "shared", "global")

@@ -12,16 +12,16 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
-from clash.planner.compact import Compact
+from clash.planner.compact_program import Compact
 from clash.planner.components import components
 from clash.planner.graph import Graph
-from clash.planner.isolated import Isolated
+from clash.planner.isolated_bounds import Isolated
 from clash.planner.lattice import Target
-from clash.planner.milp import TOLERANCE
-from clash.planner.published import Published
-from clash.planner.search import Search
+from clash.planner.integer_program import TOLERANCE
+from clash.planner.published_program import Published
+from clash.planner.heuristic import Search
 from clash.planner.solution import Solution, finish
-from clash.planner.space import Options, Space
+from clash.planner.search_space import Options, Space
 
 HEURISTIC = 0.4  # of the time that is left, at most; the solver has the rest
 LARGEST_ISOLATED = 6  # relations; a larger query's own optimum takes longer to prove than it helps

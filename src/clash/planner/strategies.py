@@ -16,13 +16,13 @@ from clash.model.query import Query, SubJoin
 from clash.model.statistics import Statistics
 from clash.model.stream import Stream
 from clash.planner.graph import NOWHERE, Graph, Node
-from clash.planner.milp import TOLERANCE
+from clash.planner.integer_program import TOLERANCE
 from clash.planner.orders import ProbeOrder, StoreKey, StorePlan, probe_orders, store_plans
-from clash.planner.replay import Known, replay, wanted_layouts
-from clash.planner.search import Search
+from clash.planner.fixed_plan import Known, replay, wanted_layouts
+from clash.planner.heuristic import Search
 from clash.planner.solution import Solution, finish
 from clash.planner.solve import Found, solve
-from clash.planner.space import Options, Space, build_space
+from clash.planner.search_space import Options, Space, build_space
 
 AT_LEAST = 0.5  # seconds for the heuristic, even if no time is given: time_limit=0 asks for it alone
 ALONE = 0.25  # of the time limit, at most, for plans to start from

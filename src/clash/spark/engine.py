@@ -10,24 +10,24 @@ from typing import Any, get_args
 
 from pyspark.sql import DataFrame, SparkSession
 
-from clash.driver.driver import Driver
-from clash.driver.job import Asked, Job, refuse_taken
+from clash.coordinator.coordinator import Driver
+from clash.coordinator.control.job import Asked, Job, refuse_taken
 from clash.errors import CheckpointError, ClashError, OptionError
 from clash.model.durations import parse_duration
 from clash.model.statistics import Statistics
 from clash.model.stream import Keep, Stream
-from clash.planner.costs import CostName, LayoutRule
+from clash.planner.cost_model import CostName, LayoutRule
 from clash.planner.optimize import MOST_WORKERS
-from clash.planner.space import StrategyName
+from clash.planner.search_space import StrategyName
 from clash.sinks import Sink
-from clash.spark.declare import declare_query, declare_stream, say
+from clash.spark.declarations import declare_query, declare_stream, say
 from clash.spark.failures import explained
-from clash.spark.launch import Launcher
+from clash.spark.query_launcher import Launcher
 from clash.spark.run import Run
-from clash.spark.ship import ship
+from clash.spark.package_shipping import ship
 from clash.sql import parse_query
-from clash.sql.names import listed
-from clash.state.alone import Alone
+from clash.sql.name_lookup import listed
+from clash.state.checkpoint_lock import Alone
 from clash.state.storage import open_storage
 
 _LOG = logging.getLogger("clash")

@@ -14,7 +14,7 @@ from typing import Any
 
 from clash import errors
 from clash.errors import ClashError, SourceError
-from clash.spark.pack import STREAM
+from clash.spark.column_packing import STREAM
 
 _MARK = re.compile(r"<clash:([A-Za-z0-9+/=]+)>")
 _FILE = re.compile(r"\b(?:file|hdfs|s3a?|gs|abfss?):/[^\s'\",;\]]*[^\s'\",;\].:]")

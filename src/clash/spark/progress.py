@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from threading import Lock
 from typing import Any
 
-from clash.driver.committed import Committed
+from clash.coordinator.committed_batch import Committed
 
 _KEPT = 1000
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

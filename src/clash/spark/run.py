@@ -12,28 +12,28 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from clash.driver.changes import Change
-from clash.driver.committed import Committed
-from clash.driver.driver import Driver
-from clash.driver.job import Asked
+from clash.coordinator.control.changes import Change
+from clash.coordinator.committed_batch import Committed
+from clash.coordinator.coordinator import Driver
+from clash.coordinator.control.job import Asked
 from clash.errors import ClashError, OptionError
 from clash.model.durations import parse_timeout
 from clash.model.statistics import Statistics
 from clash.model.stream import Keep, Stream
 from clash.planner.plan import Format
 from clash.sinks import Sink
-from clash.spark.declare import declare_query, declare_stream, say
-from clash.spark.direct import Direct
-from clash.spark.handover import Handover, folder_url, read_files, read_folder, refuse_handed_over, starting_sinks
-from clash.spark.launch import Launcher
-from clash.spark.pack import Places
+from clash.spark.declarations import declare_query, declare_stream, say
+from clash.spark.parquet_streams import Direct
+from clash.spark.result_handover import Handover, folder_url, read_files, read_folder, refuse_handed_over, starting_sinks
+from clash.spark.query_launcher import Launcher
+from clash.spark.column_packing import Places
 from clash.spark.progress import Progress
-from clash.spark.supervise import Batch, Supervisor
+from clash.spark.query_supervisor import Batch, Supervisor
 from clash.spark.transport import Transport
-from clash.sql.names import did_you_mean, listed
+from clash.sql.name_lookup import did_you_mean, listed
 from clash.state.storage import open_storage
 from clash.workers.program import result_schema
-from clash.workers.results import LATE, published
+from clash.workers.result_writer import LATE, published
 
 
 class Run:

@@ -16,13 +16,13 @@ import numpy as np
 import pyarrow as pa
 from pyspark import TaskContext
 
-from clash.driver.work import Work
+from clash.protocol.batch import Work
 from clash.errors import ClashError
 from clash.spark.failures import travelling
-from clash.spark.files import Columns, Pieces, read
-from clash.spark.pack import Places, unpack
-from clash.workers.messages import Message
-from clash.workers.task import ingest, work_round
+from clash.spark.parquet_reader import Columns, Pieces, read
+from clash.spark.column_packing import Places, unpack
+from clash.protocol.messages import Message
+from clash.workers.round import ingest, work_round
 
 MESSAGE = "target int, kind string, payload binary"
 SCHEMA = pa.schema([("target", pa.int32()), ("kind", pa.string()), ("payload", pa.binary())])

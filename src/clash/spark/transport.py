@@ -13,17 +13,17 @@ from typing import Any
 
 from pyspark.sql import functions as F  # noqa: N812
 
-from clash.driver.committed import Committed
-from clash.driver.driver import Driver
-from clash.driver.work import Work
-from clash.spark.chain import Chain
+from clash.coordinator.committed_batch import Committed
+from clash.coordinator.coordinator import Driver
+from clash.protocol.batch import Work
+from clash.spark.rdd_job import Chain
 from clash.spark.configure import is_local
-from clash.spark.direct import Direct
+from clash.spark.parquet_streams import Direct
 from clash.spark.failures import RetriedError
-from clash.spark.files import cut
-from clash.spark.launch import delivers
-from clash.spark.pack import Places, arrange, pack
-from clash.spark.sources import BorderError
+from clash.spark.parquet_reader import cut
+from clash.spark.query_launcher import delivers
+from clash.spark.column_packing import Places, arrange, pack
+from clash.spark.offset_log import BorderError
 from clash.spark.tasks import MESSAGE, ingest_task, round_task
 from clash.workers.program import Program
 

@@ -12,11 +12,11 @@ from sqlglot.tokenizer_core import TokenType
 from clash.model.expressions import Call, Col, Expr, Lit
 from clash.model.types import UNKNOWN, is_atomic, is_numeric, joinable, normalise
 from clash.sql import literals
-from clash.sql.coercion import TIMES, VOID, castable
+from clash.model.coercion import TIMES, VOID, castable
 from clash.sql.functions import NAMES, MismatchError, typed
-from clash.sql.names import did_you_mean, listed
+from clash.sql.name_lookup import did_you_mean, listed
 from clash.sql.scope import Scope
-from clash.sql.source import Source
+from clash.sql.query_source import Source
 
 _DEEPEST = 60  # keeps this and every later recursion far from Python's limit
 _BINARY: dict[type[exp.Expression], str] = {

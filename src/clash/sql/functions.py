@@ -24,7 +24,7 @@ from dataclasses import dataclass
 
 from clash.model.expressions import Call, Expr, Lit
 from clash.model.types import UNKNOWN, family, is_atomic, is_numeric
-from clash.sql.coercion import INTERVAL, TIMES, VOID, arithmetic, common, decimal, digits
+from clash.model.coercion import INTERVAL, TIMES, VOID, arithmetic, common, decimal, digits
 
 Args = tuple[Expr, ...]
 

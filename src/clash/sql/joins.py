@@ -13,10 +13,10 @@ from sqlglot import exp
 from clash.model.relation import Attribute, Relation
 from clash.model.stream import Stream
 from clash.model.types import joinable
-from clash.sql.names import did_you_mean, listed, look_up
+from clash.sql.name_lookup import did_you_mean, listed, look_up
 from clash.sql.scope import Alias, Scope, Visible
-from clash.sql.short import Part
-from clash.sql.source import Source, Span
+from clash.sql.short_form import Part
+from clash.sql.query_source import Source, Span
 
 _JOIN_WORDS = {"JOIN", "CROSS", "INNER", "NATURAL", "LEFT", "RIGHT", "FULL", "OUTER", "SEMI", "ANTI", "ASOF", ",", "STRAIGHT_JOIN"}
 _KINDS = {

@@ -12,7 +12,7 @@ from clash.errors import OptionError
 from clash.model.durations import LONGEST, parse_duration, unit_micros
 from clash.model.expressions import Expr, Lit
 from clash.model.types import family
-from clash.sql.coercion import INTERVAL, TIMES
+from clash.model.coercion import INTERVAL, TIMES
 from clash.sql.functions import MismatchError
 
 _DATE = re.compile(r"\s*(\d{4})-(\d{1,2})-(\d{1,2})", re.ASCII)

@@ -12,9 +12,9 @@ from sqlglot import exp
 
 from clash.model.query import Output
 from clash.sql.convert import convert
-from clash.sql.normal import normalise
+from clash.sql.normal_form import normalise
 from clash.sql.scope import Scope, Visible
-from clash.sql.source import Source, Span
+from clash.sql.query_source import Source, Span
 
 _OPEN, _CLOSE, _ENDS = ("(", "[", "{"), (")", "]", "}"), (",", "FROM", "WHERE", ";")
 _Item = tuple[Output, exp.Expression, str]  # `str`: the longer name of a starred column, or nothing

@@ -9,15 +9,15 @@ from typing import TypeVar
 from clash.errors import OptionError, QueryError
 from clash.model.query import Query, SubJoin
 from clash.model.stream import Stream, check_name
-from clash.sql.bounds import read_bounds
-from clash.sql.infer import Parsed, infer_streams
+from clash.sql.time_bounds import read_bounds
+from clash.sql.stream_inference import Parsed, infer_streams
 from clash.sql.joins import read_joins, read_short
-from clash.sql.names import did_you_mean, listed
+from clash.sql.name_lookup import did_you_mean, listed
 from clash.sql.outputs import read_outputs, star
 from clash.sql.predicates import read_predicates
-from clash.sql.refuse import refuse_unsupported
-from clash.sql.short import looks_short, parse_short
-from clash.sql.source import Source, read_source
+from clash.sql.unsupported import refuse_unsupported
+from clash.sql.short_form import looks_short, parse_short
+from clash.sql.query_source import Source, read_source
 from clash.sql.syntax import parse_select
 from clash.sql.windows import read_windows
 

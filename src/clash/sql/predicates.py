@@ -16,10 +16,10 @@ from clash.model.relation import Attribute, Relation
 from clash.model.types import exact
 from clash.sql.convert import convert, flatten
 from clash.sql.joins import Tables
-from clash.sql.normal import conjuncts, normalise
+from clash.sql.normal_form import conjuncts, normalise
 from clash.sql.scope import Scope
-from clash.sql.short import looks_short
-from clash.sql.source import Source, Span
+from clash.sql.short_form import looks_short
+from clash.sql.query_source import Source, Span
 
 
 @dataclass(frozen=True, slots=True)

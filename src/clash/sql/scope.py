@@ -9,8 +9,8 @@ from sqlglot import exp
 from clash.model.expressions import Col
 from clash.model.relation import Attribute, Relation
 from clash.model.stream import Stream
-from clash.sql.names import did_you_mean, listed, look_up
-from clash.sql.source import Source, Span
+from clash.sql.name_lookup import did_you_mean, listed, look_up
+from clash.sql.query_source import Source, Span
 
 
 @dataclass(frozen=True, slots=True)

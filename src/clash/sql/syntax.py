@@ -8,7 +8,7 @@ from sqlglot.errors import ParseError, SqlglotError
 from sqlglot.tokenizer_core import TokenType
 
 from clash.errors import QueryError
-from clash.sql.source import Source, Span
+from clash.sql.query_source import Source, Span
 
 _EXAMPLE = "write e.g. SELECT R.a, S.b FROM R JOIN S ON R.a = S.a"
 _STARTS = {"SELECT", "FROM", "WITH", "(", "VALUES"}

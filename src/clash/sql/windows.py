@@ -12,9 +12,9 @@ from collections.abc import Mapping
 from clash.errors import OptionError, QueryError
 from clash.model.durations import parse_duration, show_duration
 from clash.model.relation import Relation
-from clash.sql.names import did_you_mean, listed, look_up
+from clash.sql.name_lookup import did_you_mean, listed, look_up
 from clash.sql.scope import Scope
-from clash.sql.source import Source, Span
+from clash.sql.query_source import Source, Span
 
 _COMMENT = re.compile(r"--[^\n]*|/\*(\+?)(.*?)\*/", re.DOTALL)
 _CALL = re.compile(r"\s*,?\s*([A-Za-z_]\w*)\s*(?:\(([^()]*)\))?")

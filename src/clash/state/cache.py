@@ -17,7 +17,7 @@ from typing import IO, Any
 
 import pyarrow as pa
 
-from clash.state.local import map_file
+from clash.state.local_storage import map_file
 from clash.state.paths import failure, temporary_name
 
 LIMIT = 16 << 30

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from clash.blocks.index import Index
+from clash.columnar.index import Index
 from clash.errors import StateError
 from clash.state.storage import Storage
 

@@ -14,9 +14,9 @@ from typing import Any, Protocol
 import pyarrow as pa
 
 from clash.errors import StateError
-from clash.state.arrow import ArrowStorage
-from clash.state.local import LocalStorage
-from clash.state.memory import MemoryStorage
+from clash.state.arrow_storage import ArrowStorage
+from clash.state.local_storage import LocalStorage
+from clash.state.memory_storage import MemoryStorage
 
 __all__ = ["ArrowStorage", "LocalStorage", "MemoryStorage", "Storage", "open_storage"]
 

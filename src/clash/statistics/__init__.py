@@ -4,10 +4,10 @@ No PySpark and no files here. Workers call `Gatherer`, the driver `merge`, `Hist
 """
 
 from clash.statistics.estimate import estimate
-from clash.statistics.gathered import Gathered, merge
-from clash.statistics.gatherer import Gatherer
+from clash.statistics.collected import Gathered, merge
+from clash.statistics.collector import Gatherer
 from clash.statistics.history import History
-from clash.statistics.measured import Probed
-from clash.statistics.wanted import Wanted, wanted
+from clash.statistics.probe_feedback import Probed
+from clash.statistics.collection_spec import Wanted, wanted
 
 __all__ = ["Gathered", "Gatherer", "History", "Probed", "Wanted", "estimate", "merge", "wanted"]

@@ -2,7 +2,7 @@
 
 Sizes are of what windows hold now. Where real probes were counted, an estimate is corrected by what they found over what it would have
 had the same tuples find; where it says next to nothing and probes found many, these alone count. A change in the newest epoch is
-followed at once (`clash.statistics.drift`).
+followed at once (`clash.statistics.epoch_drift`).
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from clash.model.relation import Relation
 from clash.model.statistics import MOST, Statistics
 from clash.model.stream import Stream
 from clash.statistics.history import History
-from clash.statistics.joins import Estimate, Joins
-from clash.statistics.measured import size_key
-from clash.statistics.pairs import pair
-from clash.statistics.shape import Shape, shape_of
-from clash.statistics.view import View
-from clash.statistics.wanted import Column, Wanted, wanted
+from clash.statistics.join_sizes import Estimate, Joins
+from clash.statistics.probe_feedback import size_key
+from clash.statistics.key_pairs import pair
+from clash.statistics.join_shape import Shape, shape_of
+from clash.statistics.stream_view import View
+from clash.statistics.collection_spec import Column, Wanted, wanted
 
 LARGEST = 5  # relations of a sub-join whose size is told
 LEAST = 0.1  # rows: an estimate is never sure of nothing

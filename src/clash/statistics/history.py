@@ -14,12 +14,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from clash.model.stream import Stream
-from clash.statistics.drift import Drift
-from clash.statistics.gathered import Counted, Gathered, add_up
-from clash.statistics.measured import Probed, Probes
-from clash.statistics.times import Spans, clock, share
-from clash.statistics.view import View, view
-from clash.statistics.wanted import Wanted
+from clash.statistics.epoch_drift import Drift
+from clash.statistics.collected import Counted, Gathered, add_up
+from clash.statistics.probe_feedback import Probed, Probes
+from clash.statistics.time_spans import Spans, clock, share
+from clash.statistics.stream_view import View, view
+from clash.statistics.collection_spec import Wanted
 
 NODES = 6
 TELLING = 2  # nodes of a stream, the newest, that tell its clock

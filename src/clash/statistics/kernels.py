@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from clash.blocks.kernel import flags_or_none, kernel, part, plain
+from clash.columnar.numba_kernel import flags_or_none, kernel, part, plain
 
 Hashes = NDArray[np.uint32]
 

@@ -17,11 +17,11 @@ from clash.model.query import Query, SubJoin
 from clash.model.relation import Attribute, Relation
 from clash.planner.orders import ProbeOrder, Step, StoreKey
 from clash.topology.columns import named, used
-from clash.topology.data import UNBOUNDED, Bounds
+from clash.plan.topology import UNBOUNDED, Bounds
 from clash.topology.equality import Streams
-from clash.topology.names import store_id
-from clash.topology.past import Past
-from clash.topology.places import layout_attribute
+from clash.plan.store_names import store_id
+from clash.plan.visibility import Past
+from clash.topology.placement import layout_attribute
 from clash.topology.stores import readers
 from clash.topology.trees import Branch, plain_branches
 

@@ -12,10 +12,10 @@ from clash.model.stream import Stream
 from clash.planner.orders import ProbeOrder, StorePlan
 from clash.topology.branches import branch_orders
 from clash.topology.columns import travelling
-from clash.topology.data import FIRST, Topology
+from clash.plan.topology import FIRST, Topology
 from clash.topology.equality import Streams
-from clash.topology.past import Past
-from clash.topology.places import locate
+from clash.plan.visibility import Past
+from clash.topology.placement import locate
 from clash.topology.positions import schedule
 from clash.topology.rules import write_rules
 from clash.topology.stores import describe, readers

@@ -15,9 +15,9 @@ from clash.model.layout import Layout
 from clash.model.query import Query, SubJoin
 from clash.model.relation import Attribute, Relation
 from clash.planner.orders import StoreKey
-from clash.topology.data import Address
+from clash.plan.topology import Address
 from clash.topology.equality import Streams, linking
-from clash.topology.places import Spot, layout_attribute
+from clash.topology.placement import Spot, layout_attribute
 from clash.topology.trees import Node
 
 Needs = dict[Node, frozenset[Attribute]]

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 from clash.model.layout import Layout
 from clash.planner.orders import StoreKey
-from clash.topology.data import FIRST, Position
-from clash.topology.places import Spot
+from clash.plan.topology import FIRST, Position
+from clash.topology.placement import Spot
 from clash.topology.trees import Node
 
 

@@ -12,10 +12,10 @@ from clash.model.layout import ALL, ONE, Layout
 from clash.model.relation import Attribute, Relation
 from clash.planner.orders import StoreKey
 from clash.topology.columns import Needs, new_residuals
-from clash.topology.data import FIRST, Address, Edge, Key, Origin, ProbeRule, Rule, Source, Store, StoreRule
+from clash.plan.topology import FIRST, Address, Edge, Key, Origin, ProbeRule, Rule, Source, Store, StoreRule
 from clash.topology.equality import Streams, is_exact, linking
-from clash.topology.joins import expressions_to_json
-from clash.topology.places import Spot
+from clash.plan.json_codecs import expressions_to_json
+from clash.topology.placement import Spot
 from clash.topology.positions import Schedule
 from clash.topology.trees import Node
 

@@ -14,10 +14,10 @@ from clash.model.query import Query
 from clash.model.relation import Attribute, Relation
 from clash.planner.orders import StoreKey
 from clash.topology.columns import kept_columns
-from clash.topology.data import Position, RowFilter, Store
+from clash.plan.topology import Position, RowFilter, Store
 from clash.topology.equality import Streams, linking
-from clash.topology.joins import expressions_to_json
-from clash.topology.names import store_id
+from clash.plan.json_codecs import expressions_to_json
+from clash.plan.store_names import store_id
 from clash.topology.trees import Node
 
 

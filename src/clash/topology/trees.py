@@ -15,9 +15,9 @@ from clash.model.layout import ALL, Layout
 from clash.model.query import Query, SubJoin
 from clash.model.relation import Relation
 from clash.planner.orders import ProbeOrder, StoreKey
-from clash.topology.data import UNBOUNDED, Bounds
+from clash.plan.topology import UNBOUNDED, Bounds
 from clash.topology.equality import Streams
-from clash.topology.homes import home_layout
+from clash.topology.entry_placement import home_layout
 
 
 @dataclass(eq=False, slots=True)

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyarrow as pa
 
-from clash.evaluate.types import arrow_type
+from clash.expressions.arrow_types import arrow_type
 from clash.model.relation import Attribute
-from clash.topology.data import Address, Edge, ProbeRule
-from clash.workers.blocks import ARRIVAL, DEADLINE, EARLIEST, LATEST, TAU, part_tau, stored_name
+from clash.plan.topology import Address, Edge, ProbeRule
+from clash.columnar.block import ARRIVAL, DEADLINE, EARLIEST, LATEST, TAU, part_tau, stored_name
 
 if TYPE_CHECKING:
     from clash.workers.program import Program

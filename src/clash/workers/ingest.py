@@ -16,20 +16,20 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from clash.blocks.slots import slots, split
-from clash.driver.work import Work
+from clash.columnar.slots import slots, split
+from clash.protocol.batch import Work
 from clash.errors import DataError, StateError, told
-from clash.evaluate import holds
-from clash.evaluate.types import arrow_type
+from clash.expressions import holds
+from clash.expressions.arrow_types import arrow_type
 from clash.model.expressions import Col
 from clash.model.stream import Stream
 from clash.state.failpoints import reach
 from clash.statistics import Gatherer
-from clash.workers.blocks import ARRIVAL, NUMBER_BITS, TAU, Block, stored_name
+from clash.columnar.block import ARRIVAL, NUMBER_BITS, TAU, Block, stored_name
 from clash.workers.channels import Channel
-from clash.workers.messages import REPORT, Message, of_json, pack
-from clash.workers.replay import stored_blocks
-from clash.workers.results import LATE, Results
+from clash.protocol.messages import REPORT, Message, of_json, pack
+from clash.workers.backfill_scan import stored_blocks
+from clash.workers.result_writer import LATE, Results
 
 Bools = npt.NDArray[np.bool_]
 _FIRST = -(1 << 63)  # event time; a watermark may lie before it

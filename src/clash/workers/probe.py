@@ -15,11 +15,11 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from clash.blocks.index import Checks, probe, scan
-from clash.blocks.words import Words, key_words, same
-from clash.evaluate import holds
+from clash.columnar.index import Checks, probe, scan
+from clash.columnar.key_words import Words, key_words, same
+from clash.expressions import holds
 from clash.model.relation import Attribute, Relation
-from clash.workers.blocks import ARRIVAL, DEADLINE, EARLIEST, LATEST, NUMBER_BITS, TAU, Block, deadlines, ints, part_tau, take
+from clash.columnar.block import ARRIVAL, DEADLINE, EARLIEST, LATEST, NUMBER_BITS, TAU, Block, deadlines, ints, part_tau, take
 from clash.workers.program import Program, Step
 from clash.workers.stores import Stored
 

@@ -9,19 +9,19 @@ from functools import cached_property, lru_cache
 import pyarrow as pa
 
 from clash.errors import OptionError, StateError
-from clash.evaluate.types import arrow_type
+from clash.expressions.arrow_types import arrow_type
 from clash.model.expressions import Call, Col, Expr, columns
 from clash.model.layout import Layout
 from clash.model.query import Query
 from clash.model.relation import Attribute, Relation
 from clash.model.stream import Stream
 from clash.model.types import exact, family
-from clash.sql.coercion import common
+from clash.model.coercion import common
 from clash.state.storage import open_storage
-from clash.statistics import Wanted, wanted
+from clash.statistics import Wanted, collection_spec
 from clash.topology import Topology, from_json
-from clash.topology.data import Origin, ProbeRule, RowFilter, Store, StoreRule
-from clash.workers.blocks import ARRIVAL, DEADLINE, EARLIEST, FOREVER, LATEST, TAU, part_tau
+from clash.plan.topology import Origin, ProbeRule, RowFilter, Store, StoreRule
+from clash.columnar.block import ARRIVAL, DEADLINE, EARLIEST, FOREVER, LATEST, TAU, part_tau
 from clash.workers.channels import Channel, of_rule, of_stream
 
 _SPECIAL = pa.int64()
@@ -159,9 +159,9 @@ class Program:
         return tuple(sorted(found))
 
     @cached_property
-    def wanted(self) -> Wanted:
+    def collection_spec(self) -> Wanted:
         """What is gathered of the streams for the planner."""
-        return wanted(self.topology.queries, self.streams)
+        return collection_spec(self.topology.queries, self.streams)
 
     # ---- stores ------------------------------------------------------------------------------------------------
 

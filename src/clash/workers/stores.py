@@ -3,7 +3,7 @@
 Invariant: all rows that a store gets in a round are in before it is first probed (positions see to that). They become one new
 container, together with those before it if they are not much larger, so a store has few containers, of falling sizes: a row is
 rewritten, and a probe looks, about log₂(state / batch) times. What was merged is told to the driver; only its manifest removes it.
-Containers of older generations are read (`clash.workers.past`) and never merged, but for those that the batch rewrites.
+Containers of older generations are read (`clash.workers.older_layouts`) and never merged, but for those that the batch rewrites.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from clash.blocks.index import Index, build_index
-from clash.blocks.slots import slots
-from clash.blocks.words import key_words
-from clash.driver.pieces import marks
-from clash.driver.rewrite import trimmed
-from clash.driver.work import ContainerRecord, Laid, Work
+from clash.columnar.index import Index, build_index
+from clash.columnar.slots import slots
+from clash.columnar.key_words import key_words
+from clash.coordinator.lifecycle.split_points import marks
+from clash.coordinator.lifecycle.relayout import trimmed
+from clash.protocol.batch import ContainerRecord, Laid, Work
 from clash.model.relation import Attribute, Relation
 from clash.state.container import read_container, write_container
 from clash.state.storage import open_storage
-from clash.workers.blocks import ARRIVAL, EARLIEST, NUMBER_BITS, TAU, Block, Ints, as_time, concat, of_batch, part_tau, stored_name
-from clash.workers.past import seen
+from clash.columnar.block import ARRIVAL, EARLIEST, NUMBER_BITS, TAU, Block, Ints, as_time, concat, of_batch, part_tau, stored_name
+from clash.workers.older_layouts import seen
 from clash.workers.program import Copy, Program
 
 Bools = npt.NDArray[np.bool_]

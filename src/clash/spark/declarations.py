@@ -1,0 +1,104 @@
+"""Streams and queries as a user hands them over, before and during a run: checked, and as the driver knows them."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from typing import Any, Literal, get_args
+
+from pyspark.sql import DataFrame
+
+from clash.coordinator.control.job import Asked, SinkRecord
+from clash.errors import OptionError
+from clash.model.stream import Keep, Stream, check_name
+from clash.sinks import Console, ForeachBatch, Memory, Parquet, Sink
+from clash.sql.query_source import read_source
+
+_LOG = logging.getLogger("clash")
+_WATERMARK = "spark.watermarkDelayMs"
+_STATEFUL = ("Aggregate", "Distinct", "Deduplicate", "FlatMapGroups", "TransformWithState", "GlobalLimit", "Offset", "Sort", "Window")
+
+
+def declare_stream(name: str, df: Any, time: str | None, window: str | None, lateness: str | None, idle: str | None, keep: Keep) -> Stream:
+    """The stream that a streaming DataFrame is."""
+    if not isinstance(df, DataFrame):
+        raise OptionError(f"stream {name} is not a DataFrame", type(df).__name__, "write spark.readStream.….load()")
+    if not df.isStreaming:
+        hint = "read it with spark.readStream; for data that does not change, a stream of its files"
+        raise OptionError("the DataFrame is not a stream", f"stream {name}", hint)
+    stateful = _stateful(df._jdf.queryExecution().analyzed())
+    if stateful is not None:
+        raise OptionError(
+            "a stream with operators that keep state",
+            f"stream {name} has {stateful}",
+            "do it behind the joins, on run.result_stream, or in a Spark query of its own that writes files",
+        )
+    columns = [(field.name, field.dataType.simpleString()) for field in df.schema.fields]
+    spelled = [column.lower() for column, _ in columns]
+    twice = next((column for at, column in enumerate(spelled) if column in spelled[:at]), None)
+    if twice is not None:
+        raise OptionError("two columns of one name", f"{twice} in stream {name}", 'rename one with df.withColumnRenamed("old", "new")')
+    stream = Stream.of(name, dict(columns), time=time, window=window, lateness=lateness, idle=idle, keep=keep)
+    if idle is not None and lateness is None:
+        raise OptionError("idle needs lateness", f"stream {name}", 'write lateness="0 seconds" if rows come in order')
+    return stream
+
+
+def _stateful(plan: Any) -> str | None:
+    """The topmost operator that Spark keeps state for, or cannot run on a stream: its state goes by the place in the plan, which changes
+    with the streams that are read. What is done to tables that a stream is joined with is none of it."""
+    if not plan.isStreaming():
+        return None
+    name, children = str(plan.nodeName()), plan.children()
+    inputs = [children.apply(at) for at in range(children.size())]
+    if name.startswith(_STATEFUL):
+        return name
+    if name == "Join" and all(child.isStreaming() for child in inputs):
+        return "Join of two streams"
+    return next((found for found in map(_stateful, inputs) if found is not None), None)
+
+
+def say(stream: Stream, df: Any) -> None:
+    """What a user may not expect, once per stream."""
+    if stream.lateness is None and stream.window is not None:
+        _LOG.warning('stream %s has no lateness: nothing is late, and its state never expires; write lateness="…"', stream.name)
+    if any(_WATERMARK in (field.metadata or {}) for field in df.schema.fields):
+        _LOG.warning("stream %s has a watermark of Spark's: joins here go by lateness= instead", stream.name)
+    leaves = df._jdf.queryExecution().analyzed().collectLeaves()
+    if any(leaves.apply(at).toString() == "socket" for at in range(leaves.size())):
+        _LOG.warning("stream %s reads a socket, which cannot replay: after a crash rows are lost, not exactly once", stream.name)
+
+
+def declare_query(name: str, text: str, sink: Sink | None, windows: Mapping[str, str] | None) -> Asked:
+    """The query, not parsed yet. Its windows are in the order in which a record lists them: two that ask the same are equal."""
+    check_name("query", name)
+    read_source(name, text)
+    if windows is not None and not isinstance(windows, Mapping):
+        raise OptionError("windows are not a table", repr(windows), 'write windows={"R": "5 seconds"}')
+    for relation, window in (windows or {}).items():
+        if not isinstance(relation, str) or not isinstance(window, str):
+            hint = 'write windows={"R": "5 seconds"} or "unbounded"'
+            raise OptionError("a window is not a duration", f"query {name}, windows[{relation!r}] = {window!r}", hint)
+    if sink is not None and not isinstance(sink, get_args(Sink)):
+        raise OptionError(
+            "not a sink", f"{sink!r} for query {name}", 'write clash.sinks.Parquet("out/q1"), Memory(), Console() or ForeachBatch(f)'
+        )
+    return Asked(name, text, tuple(sorted((windows or {}).items())), _record(sink))
+
+
+def _record(sink: Sink | None) -> SinkRecord:
+    if isinstance(sink, Parquet):
+        return SinkRecord("parquet", sink.url)
+    names: dict[type, Literal["memory", "console", "foreach"]] = {Memory: "memory", Console: "console", ForeachBatch: "foreach"}
+    return SinkRecord() if sink is None else SinkRecord(names[type(sink)])
+
+
+def chosen_sink(asked: Asked, given: Mapping[str, Sink | None]) -> Sink | None:
+    """The sink that a program gives a query, unless it was meant for another; else the one on record, which no function is."""
+    sink = given.get(asked.name)
+    if sink is not None and _record(sink) == asked.sink:
+        return sink
+    if asked.sink.kind == "parquet":
+        return Parquet(str(asked.sink.path))
+    made: dict[str, Sink] = {"memory": Memory(), "console": Console()}
+    return made.get(asked.sink.kind)

@@ -1,0 +1,79 @@
+"""The paper's short form `R(a), S(a,b), T(b)`: a natural join on equal attribute names."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sqlglot.tokenizer_core import Token, TokenType
+
+from clash.sql.query_source import Source, Span
+
+_HINT = "the short form is R(a), S(a,b), T(b)"
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One relation of a short form, `columns` with their places."""
+
+    stream: str
+    span: Span
+    columns: tuple[tuple[str, Span], ...]
+
+
+def looks_short(source: Source) -> bool:
+    """A name and a parenthesis first: no SELECT begins so."""
+    tokens = source.tokens
+    if len(tokens) < 2 or tokens[0].text.upper() in ("SELECT", "FROM", "WITH", "VALUES"):
+        return False
+    return _is_name(tokens[0]) and tokens[1].token_type is TokenType.L_PAREN
+
+
+def parse_short(source: Source) -> tuple[Part, ...]:
+    parts: list[Part] = []
+    tokens, at = source.tokens, 0
+
+    def expect(what: str, fits: bool) -> Token:
+        nonlocal at
+        if at >= len(tokens):
+            raise source.error((len(source.text.rstrip()), len(source.text)), f"the short form ends before {what}", _HINT)
+        if not fits:
+            token = tokens[at]
+            raise source.error((token.start, token.end + 1), f"the short form expects {what} here", _HINT)
+        at += 1
+        return tokens[at - 1]
+
+    def kind(*types: TokenType) -> bool:
+        return at < len(tokens) and tokens[at].token_type in types
+
+    def name() -> tuple[str, Span]:
+        token = expect("a name", at < len(tokens) and _is_name(tokens[at]))
+        return token.text, (token.start, token.end + 1)
+
+    while True:
+        stream, span = name()
+        expect("an opening parenthesis", kind(TokenType.L_PAREN))
+        columns = [name()]
+        while kind(TokenType.COMMA):
+            at += 1
+            columns.append(name())
+        expect("a comma or a closing parenthesis", kind(TokenType.R_PAREN))
+        _refuse_repeats(source, columns)
+        parts.append(Part(stream, span, tuple(columns)))
+        if at >= len(tokens) or (kind(TokenType.SEMICOLON) and at + 1 == len(tokens)):
+            return tuple(parts)
+        expect("a comma between relations", kind(TokenType.COMMA))
+
+
+def _refuse_repeats(source: Source, columns: list[tuple[str, Span]]) -> None:
+    seen: set[str] = set()
+    for column, span in columns:
+        if column.lower() in seen:
+            raise source.error(span, "an attribute is listed twice for one relation", "list every attribute once")
+        seen.add(column.lower())
+
+
+def _is_name(token: Token) -> bool:
+    """Keywords are fine as names here: nothing else can stand in their place."""
+    if token.token_type is TokenType.IDENTIFIER:
+        return True
+    return token.token_type not in (TokenType.STRING, TokenType.NUMBER) and token.text.isidentifier()

@@ -1,0 +1,97 @@
+"""Adapting from end to end, in process: what batches show of their data is looked at in the next epoch, and used in the one after."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+
+from clash.coordinator.adaptive.replanner import Policy
+from clash.inprocess import InProcess
+from clash.model.statistics import Statistics
+from clash.model.stream import Stream
+
+COLUMNS = {"R": "a", "S": "ab", "T": "bc", "U": "c"}
+STREAMS = [
+    Stream.of(n, {**dict.fromkeys(columns, "bigint"), "ts": "timestamp"}, time="ts", window="4 seconds", lateness="0 seconds")
+    for n, columns in COLUMNS.items()
+]
+QUERY = "SELECT R.a, S.b, T.c FROM R JOIN S ON R.a = S.a JOIN T ON S.b = T.b JOIN U ON T.c = U.c"
+ROWS = 400  # of a stream in a batch, which is a second and an epoch
+
+
+def tables(batch: int, fan: int = 1) -> dict[str, pa.Table]:
+    """Each tuple is part of one result. With a fan an S finds that many R but no T, and a T as many U but no S."""
+    keys = np.arange(batch * ROWS, (batch + 1) * ROWS)
+    few = keys // fan * fan if fan > 1 else keys
+    apart = {("S", "b"): 1 << 40, ("T", "b"): 1 << 41} if fan > 1 else {}
+    times = pa.array([batch * 1_000_000] * ROWS, pa.timestamp("us", "UTC"))
+    return {
+        name: pa.table({**{c: (few if c in "ac" else keys) + apart.get((name, c), 0) for c in columns}, "ts": times})
+        for name, columns in COLUMNS.items()
+    }
+
+
+def engine(statistics: Statistics | None) -> InProcess:
+    run = InProcess(STREAMS, {"q": QUERY}, workers=4, adaptive=True, statistics=statistics)
+    run.driver.planner.policy = Policy(idle=0, busy=0, rest=0, alert=0, seconds=0)  # by no clock but the batches'
+    return run
+
+
+def play(run: InProcess, first: int, last: int, fan: int = 1) -> dict[str, list[pa.Table]]:
+    """The rows that were played, by stream."""
+    found: dict[str, list[pa.Table]] = {name: [] for name in COLUMNS}
+    for batch in range(first, last):
+        for name, table in tables(batch, fan).items():
+            found[name].append(table)
+        run.batch({name: played[-1] for name, played in found.items()})
+        run.driver.planner.wait()
+    return found
+
+
+def close(run: InProcess, played: list[dict[str, list[pa.Table]]]) -> None:
+    """Its results are the batch join's."""
+    with duckdb.connect() as connection:
+        for name in COLUMNS:
+            connection.register(name, pa.concat_tables([table for part in played for table in part[name]]))
+        near = " AND ".join(f"abs(epoch({x}.ts) - epoch({y}.ts)) <= 4" for x, y in ("RS", "RT", "RU", "ST", "SU", "TU"))
+        wanted = connection.execute(f"{QUERY} WHERE {near}").fetchall()
+    found = run.results("q")
+    assert Counter(zip(*(column.to_pylist() for column in found.columns), strict=True)) == Counter(wanted)
+
+
+def true_statistics() -> Statistics:
+    held = 4.0 * ROWS
+    equalities = ("R.a = S.a", "S.b = T.b", "T.c = U.c")
+    return Statistics(rates=dict.fromkeys(COLUMNS, held), selectivities=dict.fromkeys(equalities, 1 / held))
+
+
+def test_a_change_in_the_data_is_answered_two_epochs_later() -> None:
+    run = engine(true_statistics())
+    played = [play(run, 0, 12)]
+    before = len(run.generations)
+    played.append(play(run, 12, 20, fan=100))
+    told = [generation for generation in run.generations[before:] if "statistics moved" in generation["reason"]]
+    assert told[0]["batch"] == 14  # shown by epoch 12, looked at in 13, used from 14 on
+    assert told[0]["predicted_new"] < 0.9 * told[0]["predicted_old"]
+    close(run, played)
+
+
+def test_a_start_without_statistics_is_corrected() -> None:
+    run = engine(None)
+    played = [play(run, 0, 8)]
+    guessed, corrected = run.generations[:2]
+    assert guessed["reason"] == "start"
+    assert corrected["batch"] in (2, 3)
+    assert "statistics moved" in corrected["reason"]
+    close(run, played)
+
+
+def test_nothing_changes_while_the_data_does_not() -> None:
+    run = engine(true_statistics())
+    play(run, 0, 6)
+    settled = len(run.generations)
+    play(run, 6, 24)
+    assert len(run.generations) == settled

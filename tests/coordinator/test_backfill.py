@@ -1,0 +1,101 @@
+"""How the past of an intermediate store is cut into batches: by the rows of its parts, whatever else has arrived."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+
+from clash.coordinator.lifecycle.backfill import filled
+from clash.inprocess import InProcess
+from clash.model.statistics import Statistics
+from clash.model.stream import Stream
+from clash.state.container import read_container
+from clash.columnar.block import ARRIVAL
+
+STREAMS = [Stream.of(name, {"a": "bigint", "b": "bigint"}) for name in "RST"]
+RST = "SELECT R.a, T.b FROM R JOIN S ON R.a = S.a JOIN T ON S.b = T.b"
+RARE = Statistics(rates={"R": 1e7, "S": 100, "T": 100}, default_selectivity=1e-4)
+MOST = 20
+
+
+def rows(**counts: int) -> dict[str, pa.Table]:
+    """All match each other."""
+    return {name: pa.table({"a": pa.array([1] * n, pa.int64()), "b": pa.array([1] * n, pa.int64())}) for name, n in counts.items()}
+
+
+def started(*batches: dict[str, pa.Table]) -> InProcess:
+    """A run whose next batch introduces S⋈T."""
+    run = InProcess(STREAMS, {"q": RST}, mirs=False, options={"rewrite_rows": MOST})
+    for batch in batches:
+        run.batch(batch)
+    plan = InProcess(STREAMS, {"q": RST}, statistics=RARE).driver.generation.plan
+    assert [store.key.join is not None for store in plan.stores].count(True) == 1
+    run.replan(plan)
+    return run
+
+
+def fill(run: InProcess, *batches: dict[str, pa.Table], upto: int = 100) -> list[tuple[int, int]]:
+    """The ranges that are replayed, until all are, or by `upto` batches; `batches` come meanwhile."""
+    ranges: list[tuple[int, int]] = []
+    while len(ranges) < upto and not filled(run.driver.generation, run.driver.manifest.filled):
+        work = run.driver.begin(run.driver.last + 1, 0, run.partitions)  # what is recorded is run by the batch below
+        assert work is not None
+        ((_, first, end),) = work.backfill
+        run.batch(batches[len(ranges)] if len(ranges) < len(batches) else {})
+        ranges.append((first, end))
+    return ranges
+
+
+def arrivals(run: InProcess, *stores: str) -> np.ndarray:
+    """Of all rows of streams that are stored in one copy."""
+    found = [read_container(run.driver.storage, r.path).batch for r in run.driver.manifest.containers if r.store in stores and not r.copy]
+    return np.unique(np.concatenate([batch.column(ARRIVAL).to_numpy() for batch in found]))
+
+
+def check(run: InProcess, ranges: list[tuple[int, int]]) -> None:
+    """One after the other up to the store's beginning; each row that may complete something once, and about `MOST` of them together."""
+    begun = next(iter(run.driver.generation.introduced.values())).arrival
+    seen = arrivals(run, "s_S", "s_T")
+    assert [first for first, _ in ranges[1:]] == [upto for _, upto in ranges[:-1]]
+    assert ranges[-1][1] == begun
+    assert ranges[0][0] <= max(seen.min(), arrivals(run, "s_T").min())
+    assert all(((seen >= first) & (seen < upto)).sum() <= 2 * MOST for first, upto in ranges)
+
+
+def test_what_others_got_does_not_count() -> None:
+    run = started(rows(S=5, T=5), rows(R=5000))
+    assert len(fill(run)) == 1
+    assert run.driver.generation.introduced.keys() == run.driver.manifest.filled.keys()
+    run.batch(rows(R=1))
+    assert run.results("q").num_rows == 5001 * 5 * 5
+
+
+def test_each_batch_replays_about_as_many_rows_as_it_may() -> None:
+    run = started(rows(S=50, T=40), rows(R=300), rows(S=60, T=50), rows(R=100))
+    ranges = fill(run)
+    check(run, ranges)
+    assert 200 / MOST - 1 <= len(ranges) <= 200 / MOST + 1
+    run.batch(rows(R=1))
+    assert run.results("q").num_rows == 401 * 110 * 90
+
+
+def test_nothing_was_completed_before_every_part_had_a_row() -> None:
+    run = started(rows(S=1000), rows(R=10), rows(S=1, T=1))
+    assert len(fill(run)) == 1
+    run.batch(rows(R=1))
+    assert run.results("q").num_rows == 11 * 1001
+
+
+def test_parts_may_be_merged_and_laid_out_anew_meanwhile() -> None:
+    run = started(rows(S=50, T=40), rows(R=300), rows(S=60, T=50))
+    ranges = fill(run, rows(S=30, T=30), rows(S=100, T=100), upto=3)
+    for workers in (3, 2):
+        run.rescale(workers)
+        run.replan(replace(run.driver.changes.setup, mirs=True).optimize(RARE))
+        ranges += fill(run, rows(R=1, S=1, T=1), upto=2)
+    ranges += fill(run)
+    check(run, ranges)
+    assert len(run.generations) == 4
+    assert run.results("q").num_rows == 302 * 242 * 222

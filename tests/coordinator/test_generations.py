@@ -1,0 +1,407 @@
+"""Changes one by one: when they take effect, what is refused, what a restart keeps, and that old generations end."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Literal
+
+import pyarrow as pa
+import pytest
+
+from clash.coordinator.control.changes import Change
+from clash.coordinator.coordinator import Driver
+from clash.coordinator.control.job import Asked, Job, SinkRecord
+from clash.coordinator.lifecycle.split_points import left
+from clash.errors import CheckpointError, ClashError, OptionError, QueryError
+from clash.inprocess import InProcess
+from clash.model.statistics import Statistics
+from clash.model.stream import Stream
+
+COLUMNS = {"R": "ab", "S": "bc", "T": "cd"}
+STREAMS = [Stream.of(name, dict.fromkeys(columns, "bigint")) for name, columns in COLUMNS.items()]
+RS = "SELECT R.a, S.c FROM R JOIN S ON R.b = S.b"
+ST = "SELECT S.b, T.d FROM S JOIN T ON S.c = T.c"
+RST = "SELECT R.a, T.d FROM R JOIN S ON R.b = S.b JOIN T ON S.c = T.c"
+
+
+def tables(batch: int, names: str = "RST", rows: int = 4) -> dict[str, pa.Table]:
+    """All rows match each other; the first column of R and the last one of T tell the batch."""
+    values = {"R": (batch, 1), "S": (1, 1), "T": (1, batch)}
+    return {
+        name: pa.table({c: pa.array([v] * rows, pa.int64()) for c, v in zip(COLUMNS[name], values[name], strict=True)}) for name in names
+    }
+
+
+def engine(queries: Mapping[str, str], streams: list[Stream] = STREAMS, **options: object) -> InProcess:
+    return InProcess(streams, queries, **options)  # type: ignore[arg-type]
+
+
+def test_a_change_waits_for_the_next_border() -> None:
+    run = engine({"q": RS}, epoch=3)
+    run.batch(tables(0))
+    change = run.add_query("p", ST)
+    assert change.batch is None
+    assert change.wait(0) is None
+    run.batch(tables(1))
+    run.batch(tables(2))
+    assert change.batch is None
+    run.batch(tables(3))
+    assert change.batch == change.wait() == 3
+    assert [g["queries"] for g in run.generations] == [["q"], ["q", "p"]]
+    assert run.generations[1]["reason"] == "query p added"
+    assert run.generations[1]["batch"] == 3
+
+
+def test_epochs_by_duration_follow_the_batches_clock() -> None:
+    run = engine({"q": RS}, epoch="10 seconds")
+    run.batch(tables(0), now=100_000_000)
+    change = run.rescale(3)
+    run.batch(tables(1), now=109_999_999)
+    assert change.batch is None
+    run.batch(tables(2), now=110_000_000)
+    assert change.batch == 2
+    assert run.driver.topology.workers == 3
+
+
+def test_a_waiting_thread_is_told() -> None:
+    run = engine({"q": RS})
+    change = run.rescale(1)
+    found: list[int | None] = []
+    waiting = threading.Thread(target=lambda: found.append(change.wait(30)))
+    waiting.start()
+    run.batch(tables(0))
+    waiting.join(30)
+    assert found == [0]
+
+
+def test_changes_at_one_border_are_one_generation() -> None:
+    run = engine({"q": RS})
+    run.batch(tables(0))
+    changes = [run.add_query("p", ST), run.remove_query("q"), run.rescale(3), run.add_query("r", RST, history=False)]
+    run.batch(tables(1))
+    assert [change.batch for change in changes] == [1, 1, 1, 1]
+    assert len(run.generations) == 2
+    assert run.driver.generation.setup.names == ("p", "r")
+
+
+def test_history_or_not() -> None:
+    run = engine({"q": RST})
+    run.batch(tables(0))
+    run.add_query("all", RST)
+    run.add_query("fresh", RST, history=False)
+    run.batch(tables(1))
+    assert run.results("q").num_rows == 8**3
+    assert run.results("all").num_rows == 8**3 - 4**3
+    assert run.results("fresh").num_rows == 4**3
+
+
+def test_replacing_is_at_one_border() -> None:
+    run = engine({"q": RS})
+    run.batch(tables(0))
+    change = run.replace_query("q", "SELECT R.a FROM R JOIN S ON R.b = S.b")
+    run.batch(tables(1))
+    assert change.batch == 1
+    assert run.results("q").column_names == ["a"]  # other columns: a folder of its own
+    assert run.results("q").num_rows == 64 - 16
+    assert run.driver.generation.setup.query("q").folder == "q.1"
+
+
+def test_results_outlive_the_query(tmp_path: Path) -> None:
+    run = engine({"q": RS, "p": ST}, uri=str(tmp_path))
+    run.batch(tables(0))
+    run.remove_query("q")
+    run.batch(tables(1))
+    assert run.results("q").num_rows == 16
+    run.restart()
+    assert run.results("q").num_rows == 16
+    assert run.results("q").column_names == ["a", "c"]
+    assert run.driver.generation.setup.names == ("p",)
+
+
+@pytest.mark.parametrize(
+    ("ask", "error", "what"),
+    [
+        (lambda run: run.add_query("q", RS), OptionError, "name already"),
+        (lambda run: run.add_query("p", "SELECT R.x FROM R JOIN S ON R.b = S.b"), QueryError, "column"),
+        (lambda run: run.add_query("p", "SELECT 1 FROM R, S"), QueryError, "joined by an equality"),
+        (lambda run: run.add_query("p", RS, history="no"), OptionError, "history"),
+        (lambda run: run.remove_query("nobody"), OptionError, "unknown query"),
+        (lambda run: run.replace_query("nobody", RS), OptionError, "unknown query"),
+        (lambda run: run.rescale(0), OptionError, "workers"),
+        (lambda run: run.add_stream(STREAMS[0]), OptionError, "stream of that name"),
+    ],
+)
+def test_refused_at_the_call(ask: object, error: type[ClashError], what: str) -> None:
+    run = engine({"q": RS})
+    run.batch(tables(0))
+    with pytest.raises(error, match=what):
+        ask(run)  # type: ignore[operator]
+    run.batch(tables(1))
+    assert len(run.generations) == 1
+    assert run.results("q").num_rows == 64
+
+
+def test_a_query_that_cannot_be_planned_is_not_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    run = engine({"q": RS})
+    run.batch(tables(0))
+    change = run.add_query("p", ST)
+    monkeypatch.setattr("clash.coordinator.coordinator.next_generation", lambda *_: 1 / 0)
+    run.batch(tables(1))
+    monkeypatch.undo()
+    with pytest.raises(ClashError, match="cannot be made"):
+        change.wait()
+    run.add_query("p", ST)
+    run.batch(tables(2))
+    assert run.driver.generation.setup.names == ("q", "p")
+
+
+def test_a_closed_run_refuses_changes_and_wakes_those_who_wait() -> None:
+    run = engine({"q": RS})
+    change = run.rescale(3)
+    run.driver.changes.close()
+    with pytest.raises(ClashError, match="ended"):
+        change.wait()
+    with pytest.raises(ClashError, match="ended"):
+        run.rescale(2)
+
+
+def test_unread_streams_are_dropped_and_a_later_query_says_so() -> None:
+    run = engine({"q": RST, "p": RS})
+    run.batch(tables(0))
+    run.remove_query("q")
+    committed = run.batch(tables(1))
+    assert set(committed.stores) == {"s_R", "s_S"}
+    change = run.add_query("q2", RST)
+    run.batch(tables(2))
+    assert change.complete_from is None  # nothing ever ends the window: what T had may always be missing
+    assert run.results("q2").num_rows > 0
+    other = run.add_query("p2", RS)
+    run.batch(tables(3))
+    assert other.complete_from == other.batch == 3
+
+
+def test_complete_again_when_windows_have_passed() -> None:
+    streams = [
+        Stream.of(n, {**dict.fromkeys(c, "bigint"), "ts": "timestamp"}, time="ts", window="2 seconds", lateness="0 seconds")
+        for n, c in COLUMNS.items()
+    ]
+
+    def timed(batch: int) -> dict[str, pa.Table]:
+        times = pa.array([batch * 1_000_000] * 4, pa.timestamp("us", "UTC"))
+        return {name: table.append_column("ts", times) for name, table in tables(batch).items()}
+
+    run = engine({"q": RS}, streams)
+    for batch in range(3):
+        run.batch(timed(batch))
+    change = run.add_query("r", RST)  # T was never looked at
+    found = []
+    for batch in range(3, 10):
+        run.batch(timed(batch))
+        found.append(change.complete_from)
+    assert found[0] is None
+    assert found[-1] in range(4, 8)
+
+
+def test_old_layouts_are_rewritten_where_nothing_expires(tmp_path: Path) -> None:
+    run = engine({"q": RST}, uri=str(tmp_path), options={"rewrite_rows": 32})
+    for batch in range(3):
+        run.batch(tables(batch))
+    run.rescale(3)
+    found = []
+    for batch in range(3, 12):
+        run.batch(tables(batch))
+        found.append(sum(left(record) for record in run.driver.manifest.containers if record.generation == 0))
+    assert found == sorted(found, reverse=True)  # a piece with every batch, of large containers too
+    assert len(set(found)) > 3
+    assert {record.generation for record in run.driver.manifest.containers} == {1}
+    assert run.results("q").num_rows == (12 * 4) ** 3
+    assert len(list((tmp_path / "plans").iterdir())) == 1
+
+
+def test_layouts_that_change_often_do_not_pile_up_in_long_windows() -> None:
+    streams = [
+        Stream.of(n, {**dict.fromkeys(c, "bigint"), "ts": "timestamp"}, time="ts", window="1 hour", lateness="0 seconds")
+        for n, c in COLUMNS.items()
+    ]
+    run = engine({"q": RS}, streams)
+    most = 0
+    for batch in range(24):
+        if batch:
+            run.rescale(2 + batch % 3)
+        times = pa.array([batch * 1_000_000] * 4, pa.timestamp("us", "UTC"))
+        run.batch({name: table.append_column("ts", times) for name, table in tables(batch, "RS").items()})
+        per_store = {(record.store, record.generation) for record in run.driver.manifest.containers}
+        most = max(most, *Counter(store for store, _ in per_store).values())
+    assert len(run.generations) == 24
+    assert most <= 6  # four large ones, one more until it has moved, and today's
+    assert run.results("q").num_rows == (24 * 4) ** 2
+
+
+def test_rows_that_move_expire_as_if_they_had_not() -> None:
+    streams = [
+        Stream.of(n, {**dict.fromkeys(c, "bigint"), "ts": "timestamp"}, time="ts", window="8 seconds", lateness="0 seconds")
+        for n, c in COLUMNS.items()
+    ]
+    run = engine({"q": RS}, streams, options={"generations": 0})
+    for batch in range(40):
+        if batch % 3 == 1:
+            run.rescale(2 + batch % 2)
+        times = pa.array([batch * 1_000_000] * 4, pa.timestamp("us", "UTC"))
+        run.batch({name: table.append_column("ts", times) for name, table in tables(batch, "RS").items()})
+    rows = Counter[str]()
+    for record in run.driver.manifest.containers:
+        rows[record.store] += record.rows
+    assert all(count <= 4 * 12 for count in rows.values())  # of 40 batches those of the window, and what shares a container with them
+
+
+def test_intermediate_stores_are_filled_in(tmp_path: Path) -> None:
+    run = engine({"q": RST}, uri=str(tmp_path), mirs=False, options={"rewrite_rows": 8}, workers=2)
+    for batch in range(4):
+        run.batch(tables(batch))
+    rare = Statistics(rates={"R": 100_000, "S": 10, "T": 10}, selectivities={"R.b = S.b": 0.1, "S.c = T.c": 1e-6})
+    wide = replace(run.driver.wanted, mirs=True)
+    plan = wide.optimize(rare)
+    assert any(store.key.join is not None for store in plan.stores)
+    run.replan(plan)
+    filling = 0
+    for batch in range(4, 16):
+        run.batch(tables(batch))
+        filling += any(origin.replay is not None for origin in run.driver.topology.origins)
+    assert 2 <= filling < 12
+    assert all(rule.before is None for rule in run.driver.topology.rules if hasattr(rule, "before"))
+    assert run.results("q").num_rows == (16 * 4) ** 3
+
+
+# ---- restarts --------------------------------------------------------------------------------------------------------
+
+
+def job(*queries: tuple[str, str], workers: int = 2, streams: list[Stream] = STREAMS) -> Job:
+    return Job(tuple(streams), tuple(Asked(name, text) for name, text in queries), workers, epoch=1, adaptive=False)
+
+
+def test_a_changed_program_is_adding_and_removing() -> None:
+    run = engine({"q": RS, "p": ST})
+    run.batch(tables(0))
+    run.restart(job(("q", RS), ("r", RST)))
+    run.batch(tables(1))
+    assert run.driver.generation.setup.names == ("q", "r")
+    assert run.driver.generation.reason == "query p removed; query r added"
+    assert run.results("q").num_rows == 64
+    assert run.results("r").num_rows == 8**3 - 4**3
+
+
+def test_a_program_may_list_no_query_of_its_own() -> None:
+    run = engine({"q": RS})
+    run.batch(tables(0))
+    run.add_query("p", ST)
+    run.batch(tables(1))
+    run.restart(job())
+    run.batch(tables(2))
+    assert run.driver.generation.setup.names == ("p",)
+    assert run.results("p").num_rows == 12 * 8  # of T, nothing was kept before
+    run.restart(job())
+    run.batch(tables(3))
+    assert run.results("p").num_rows == 16 * 12
+
+
+def test_what_was_changed_at_run_time_stays() -> None:
+    run = engine({"q": RS, "p": ST})
+    run.batch(tables(0))
+    run.remove_query("p")
+    run.add_query("r", RST)
+    run.rescale(3)
+    run.batch(tables(1))
+    run.restart()
+    run.batch(tables(2))
+    assert run.driver.generation.setup.names == ("q", "r")
+    assert run.driver.topology.workers == 3
+    assert len(run.generations) == 2
+    run.restart(job(("q", RS), ("p", ST), ("r", RST), workers=2))  # r is live already under the same text
+    run.batch(tables(3))
+    assert run.driver.generation.setup.query("r").batch == 1
+    run.restart(job(("q", RS), workers=1))  # now the program itself has dropped p and r, and wants one worker
+    run.batch(tables(4))
+    assert run.driver.generation.setup.names == ("q",)
+    assert run.driver.topology.workers == 1
+    assert run.results("q").num_rows == 400
+
+
+def test_a_program_killed_before_its_first_batch_has_changed_nothing() -> None:
+    run = engine({"q": RS})
+    run.batch(tables(0))
+    run.restart(job(("q", RS), ("p", ST)))
+    run.restart(job(("q", RS)))
+    run.batch(tables(1))
+    assert run.driver.generation.setup.names == ("q",)
+    run.restart(job(("q", RS), ("p", ST)))
+    run.restart(job(("q", RS), ("p", ST)))
+    run.batch(tables(2))
+    assert run.driver.generation.setup.names == ("q", "p")
+
+
+def test_streams_may_be_new_or_go_unread(tmp_path: Path) -> None:
+    run = engine({"q": RS}, streams=STREAMS[:2], uri=str(tmp_path))
+    run.batch(tables(0, "RS"))
+    assert run.driver.reading == ("R", "S")
+    run.restart(job(("q", RS), ("r", RST)))
+    assert run.driver.reading == ("R", "S", "T")
+    run.batch(tables(1))
+    assert run.results("r").num_rows == 8 * 8 * 4
+    with pytest.raises(CheckpointError, match="another job") as error:
+        run.restart(job(("q", RS), streams=STREAMS[:1]))
+    assert "stream S is missing" in error.value.detail
+
+
+def test_a_stream_at_run_time() -> None:
+    run = engine({"q": RS}, streams=STREAMS[:2])
+    run.batch(tables(0, "RS"))
+    run.add_stream(STREAMS[2])
+    change = run.add_query("r", RST)
+    assert run.driver.reading == ("R", "S", "T")
+    run.batch(tables(1))
+    assert change.batch == 1
+    assert run.results("r").num_rows == 8 * 8 * 4
+    with pytest.raises(CheckpointError):
+        run.restart()  # the program does not declare it
+
+
+def test_another_sink_is_the_same_query(tmp_path: Path) -> None:
+    first = job(("q", RS))
+    driver = Driver(str(tmp_path), first)
+    moved = replace(first, queries=(replace(first.queries[0], sink=SinkRecord("parquet", str(tmp_path / "out"))),))
+    driver = Driver(str(tmp_path), moved)
+    assert driver.begin(0, 0, 1) is not None
+    assert driver.generation.reason == "query q writes elsewhere"
+    assert driver.generation.setup.query("q").batch == 0
+
+
+@pytest.mark.parametrize("format", ["text", "json", "dot"])
+def test_explaining_what_runs_plans_nothing(monkeypatch: pytest.MonkeyPatch, format: Literal["text", "json", "dot"]) -> None:
+    run = engine({"q": RS, "p": ST})
+    monkeypatch.setattr("clash.planner.optimize.replan", lambda *_, **__: 1 / 0)
+    assert "q" in run.driver.explain(format)
+
+
+def test_handles_show_what_they_wait_for() -> None:
+    run = engine({"q": RS})
+    change: Change = run.rescale(3)
+    assert repr(change) == "<rescale to 3: waits>"
+    run.batch(tables(0))
+    assert repr(change) == "<rescale to 3: batch 0>"
+    assert change.complete_from == 0
+
+
+def test_a_number_that_no_batch_ran_under_is_used_again() -> None:
+    """A batch that failed left a generation with both queries; when it runs again, the generation of that number has one."""
+    run = engine({"q": RS, "r": ST})
+    first, history = run.driver.generation, run.driver.history
+    assert history.last_of("q") is not None
+    history.write(replace(first, number=1))
+    history.write(replace(first, number=1, setup=first.setup.remove_query("q")))
+    found = history.last_of("q")
+    assert found is not None
+    assert found[0].name == "q"

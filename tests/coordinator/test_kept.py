@@ -1,0 +1,94 @@
+"""What was kept decides what may be missing for a query that comes later."""
+
+from __future__ import annotations
+
+from clash.coordinator.lifecycle.retention import MOST, UNREAD, Entry, is_complete, keeping, missing, note, settled
+from clash.model.query import Query
+from clash.model.relation import Relation
+from clash.model.stream import Stream
+from clash.planner.optimize import optimize
+from clash.sql import parse_query
+from clash.topology import Topology
+
+STREAMS = {
+    name: Stream.of(name, {"a": "bigint", "b": "bigint", "ts": "timestamp"}, time="ts", window="10 seconds", lateness="1 second")
+    for name in "RST"
+}
+SECOND = 1_000_000
+
+
+def asked(text: str) -> Query:
+    return parse_query("q", text, STREAMS)
+
+
+def topology(text: str, streams: dict[str, Stream] = STREAMS) -> Topology:
+    return optimize({"p": text}, streams=streams.values(), time_limit=0).topology
+
+
+PLAIN = "SELECT R.a FROM R JOIN S ON R.a = S.a"
+
+
+def lacks(kept: str, text: str) -> set[str]:
+    """The streams of which something is missing for a query, when another one had kept its own."""
+    log = note({}, topology(kept), STREAMS.values(), {"R": 5, "S": 5}, 0, {})
+    return {relation.stream for relation in missing(asked(text), log, {})}
+
+
+def test_columns_rows_and_streams_that_were_not_kept() -> None:
+    assert lacks(PLAIN, PLAIN) == set()
+    assert lacks(PLAIN, "SELECT R.b FROM R JOIN S ON R.a = S.a") == {"R"}
+    assert lacks(PLAIN, "SELECT R.ts FROM R JOIN S ON R.a = S.a AND S.ts >= R.ts") == set()  # every stored tuple has its time
+    assert lacks(PLAIN, "SELECT R.a FROM R JOIN T ON R.a = T.a") == {"T"}
+    assert lacks(PLAIN, f"{PLAIN} WHERE R.a > 3") == set()
+    assert lacks(f"{PLAIN} WHERE R.a > 3", PLAIN) == {"R"}
+    assert lacks(f"{PLAIN} WHERE R.a > 3", f"{PLAIN} WHERE R.a > 3 AND S.a < 9") == set()
+    assert lacks("SELECT R.a, S.b FROM R JOIN S ON R.a = S.a", "SELECT R.a FROM R JOIN S ON R.a = S.b") == {"S"}  # a NULL key was not kept
+
+
+def test_all_is_kept_of_a_stream_that_keeps_all() -> None:
+    streams = {name: Stream(s.name, s.columns, s.time, s.window, s.lateness, s.idle, "all") for name, s in STREAMS.items()}
+    ((owner, names, rules),) = keeping(topology(PLAIN, streams), "R")
+    assert (owner, names, rules) == (None, {"a", "b", "ts"}, {(frozenset(), frozenset())})
+
+
+def test_what_expired_is_missing() -> None:
+    assert missing(asked(PLAIN), {}, {"s_R": 7}) == {Relation("R"): 7}
+    assert missing(asked(PLAIN), {}, {"s_R": 7}, "q") == {}  # it has stores of its own
+
+
+def test_complete_when_watermarks_have_passed_what_is_missing() -> None:
+    query, gone = asked(PLAIN), {Relation("R"): 5 * SECOND}
+    assert is_complete(query, {}, {})
+    assert not is_complete(query, gone, {"R": 99 * SECOND, "S": None})
+    assert not is_complete(query, gone, {"R": None, "S": 15 * SECOND})
+    assert is_complete(query, gone, {"R": None, "S": 15 * SECOND + 1})
+
+
+def test_tuples_that_nobody_looked_at_are_dated_by_those_that_come_after() -> None:
+    assert settled(UNREAD, STREAMS["T"], {}) == UNREAD
+    assert settled(UNREAD, STREAMS["T"], {"T": 4 * SECOND}) == 5 * SECOND
+    assert settled(3, STREAMS["T"], {"T": 4 * SECOND}) == 3
+    log = note({}, topology(PLAIN), STREAMS.values(), {}, 0, {})
+    assert [entry.tau for entry in log["T"]] == [UNREAD]
+    log = note(log, topology("SELECT R.a FROM R JOIN T ON R.a = T.a"), STREAMS.values(), {"T": SECOND}, 0, {})
+    assert [entry.tau for entry in log["T"]] == [2 * SECOND, SECOND]
+
+
+def test_logs_stay_short() -> None:
+    log = note({}, topology(PLAIN), STREAMS.values(), {"R": 1}, 0, {})
+    assert len(note(log, topology(PLAIN), STREAMS.values(), {"R": 2}, 0, {})["R"]) == 1
+    rules = [frozenset([(frozenset([str(i)]), frozenset[str]())]) for i in range(MOST)]
+    many = {"R": tuple(Entry(frozenset([(None, frozenset("a"), rule)]), i) for i, rule in enumerate(rules))}
+    after = note(many, topology(PLAIN), STREAMS.values(), {"R": 999}, 0, {})
+    assert len(after["R"]) == MOST
+    assert after["R"][0] == Entry(frozenset(), 1)
+    shorter = note(many, topology(PLAIN), STREAMS.values(), {"R": 999}, 0, {"s_R": 50})["R"]
+    assert len(shorter) < MOST - 45
+    assert shorter[0] == Entry(frozenset(), 50)
+    others = topology("SELECT S.a FROM S JOIN T ON S.a = T.a")
+    assert note(many, others, STREAMS.values(), {}, 0, {})["R"] == (Entry(frozenset(), MOST - 1), Entry(frozenset(), UNREAD))  # no store
+
+
+def test_a_log_survives_its_record() -> None:
+    log = note({}, topology(f"{PLAIN} WHERE R.a > 3"), STREAMS.values(), {"R": 1}, 0, {})
+    assert [Entry.from_json(entry.to_json()) for entry in log["R"]] == list(log["R"])

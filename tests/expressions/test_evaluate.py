@@ -1,0 +1,166 @@
+"""What holds for every expression: laziness, slices, constants, errors."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from clash.errors import DataError
+from clash.expressions import arrow_type, evaluate, holds
+from clash.model.expressions import Call, Col, Expr, Lit
+from clash.sql.functions import FUNCTIONS, typed
+
+from .cases import ALL
+from .harness import EDGES, STREAM, answers, expression, plain, raising, same, table, without
+
+_DATA = table(110, seed=3)
+
+
+def _column(col: Col) -> pa.Array:
+    return _DATA.column(col.column).combine_chunks()
+
+
+def _small(**columns: list[Any]) -> pa.Table:
+    return pa.table({name: pa.array(values, arrow_type(EDGES[name][0])) for name, values in columns.items()})
+
+
+def _ops(expr: Expr) -> set[str]:
+    return {expr.op}.union(*map(_ops, expr.args)) if isinstance(expr, Call) else set()
+
+
+def test_every_function_is_there() -> None:
+    seen = set().union(*(_ops(expression(text)) for texts in ALL.values() for text in texts))
+    assert {*seen, ">", ">="} == set(FUNCTIONS)  # those two are swapped in the normal form
+
+
+@pytest.mark.parametrize("family", list(ALL))
+def test_any_cut_gives_the_same(family: str) -> None:
+    """A slice of a column, and rows without a NULL, go other ways through the kernels."""
+    for text in ALL[family]:
+        expr = expression(text)
+        data = without(_DATA, raising(expr, _DATA, "Europe/Berlin"))
+        whole = plain(answers(expr, data, "Europe/Berlin"))
+        cut = [value for begin in range(0, data.num_rows, 17) for value in plain(answers(expr, data.slice(begin, 17), "Europe/Berlin"))]
+        assert len(cut) == len(whole)
+        assert all(map(same, whole, cut)), text
+        assert evaluate(expr, _column, 0, "UTC").type == arrow_type(expr.type)
+
+
+def test_comparisons_the_other_way_round() -> None:
+    x, y = (Col(expression("x").relation, name, "double") for name in "xy")  # type: ignore[union-attr]
+    for op, turned in ((">", "<"), (">=", "<=")):
+        assert answers(typed(op, (x, y)), _DATA).equals(answers(typed(turned, (y, x)), _DATA))
+
+
+def test_a_guard_keeps_a_branch_from_raising() -> None:
+    data = _small(i=[1, 2, 3, None], j=[0, 2, None, 0])
+    with pytest.raises(DataError):
+        answers(expression("i / j"), data)
+    assert answers(expression("CASE WHEN j <> 0 THEN i / j ELSE -1.0D END"), data).to_pylist() == [-1.0, 1.0, -1.0, -1.0]
+    assert answers(expression("coalesce(i, 1 % j)"), data.slice(0, 3)).to_pylist() == [1, 2, 3]
+    assert answers(expression("i / j > 0 AND j <> 0"), data).to_pylist() == [False, True, None, False]
+    assert answers(expression("i / j > 0 OR j = 0"), data).to_pylist() == [True, True, None, True]
+
+
+def test_holds() -> None:
+    data = _small(i=[1, 2, 3, None], j=[0, 2, 0, 0])
+
+    def run(*texts: str) -> Any:
+        found = holds([expression(text) for text in texts], lambda col: data.column(col.column).combine_chunks(), 4, "UTC")
+        return None if found is None else found.tolist()
+
+    assert run() is None
+    assert run("i < 3") == [True, True, False, False]
+    assert run("10 / j > 1", "j <> 0") == [False, True, False, False]
+    assert run("i IS NULL", "10 / j > 1", "j > 5") == [False] * 4
+    found = holds([expression("i < 3")], lambda col: pa.array([], pa.int32()), 0, "UTC")
+    assert found is not None
+    assert found.dtype == np.bool_
+    assert found.size == 0
+
+
+def test_columns_are_asked_for_once() -> None:
+    asked: list[str] = []
+
+    def column(col: Col) -> pa.Array:
+        asked.append(col.column)
+        return _column(col)
+
+    evaluate(expression("x < y AND x * 2 < y"), column, _DATA.num_rows, "UTC")
+    assert sorted(asked) == ["x", "y"]
+
+
+def test_columns_under_another_label() -> None:
+    data = pa.table(
+        {
+            "ts": pa.array([0], pa.timestamp("us", tz="Asia/Tokyo")),
+            "s": pa.array(["a"], pa.large_string()),
+        }
+    )
+    assert answers(expression("ts"), data).type == arrow_type("timestamp")
+    assert answers(expression("hour(ts)"), data).to_pylist() == [0]
+    assert answers(expression("upper(s)"), data).to_pylist() == ["A"]
+
+
+def test_nested_columns_pass_through() -> None:
+    relation = expression("i").relation  # type: ignore[union-attr]
+    values = pa.array([[1], None], pa.list_(pa.int32()))
+    col = Col(relation, "items", "array<int>")
+    assert evaluate(col, lambda _: values, 2, "UTC") is values
+    assert evaluate(typed("isnull", (col,)), lambda _: values, 2, "UTC").to_pylist() == [False, True]
+
+
+@pytest.mark.parametrize(
+    ("text", "what", "detail"),
+    [
+        ("i / j", "division by zero", "E.i / E.j"),
+        ("c % 0", "division by zero", "E.c % 0"),
+        ("i + j", "a number is out of range", "E.i + E.j"),
+        ("CAST(s AS int)", "a text is not a number", "CAST(E.s AS int): the value"),
+        ("CAST(s AS date)", "a text is not a date", "CAST(E.s AS date): the value"),
+        ("CAST(x AS tinyint)", "a value does not fit", "CAST(E.x AS tinyint): the value"),
+        ("CAST(e AS decimal(5,2))", "a number is out of range", "CAST(E.e AS decimal(5,2))"),
+        ("CAST(s AS boolean)", "a text is not a boolean", "CAST(E.s AS boolean): the value"),
+        ("s LIKE 'a!b' ESCAPE '!'", "a LIKE pattern escapes a character that needs none", "E.s LIKE 'a!b'"),
+    ],
+)
+def test_errors_say_where(text: str, what: str, detail: str) -> None:
+    with pytest.raises(DataError) as caught:
+        answers(expression(text), _DATA)
+    assert caught.value.what.startswith(what)
+    assert caught.value.detail.startswith(detail)
+    assert caught.value.hint
+
+
+def test_null_literals() -> None:
+    relation, void = expression("i").relation, Lit(None, "void")  # type: ignore[union-attr]
+    col = Col(relation, "i", "int")
+    rows = _DATA.num_rows
+    for call in (
+        typed("+", (col, void)),
+        typed("neg", (void,)),
+        typed("in", (col, void)),
+        typed("greatest", (void, void)),
+        typed("not", (void,)),
+    ):
+        assert answers(call, _DATA).null_count == rows
+    assert answers(typed("<=>", (void, void)), _DATA).to_pylist() == [True] * rows
+    assert answers(typed("coalesce", (void, void)), _DATA).type == pa.null()
+    assert answers(typed("and", (void, Lit(False, "boolean"))), _DATA).to_pylist() == [False] * rows
+    assert answers(typed("case", (void, Lit(1, "int"), Lit(2, "int"))), _DATA).to_pylist() == [2] * rows
+
+
+def test_time_zones_as_spark_writes_them() -> None:
+    data = _small(ts=[0])
+    hours = {"UTC": 0, "Z": 0, "GMT+2": 2, "UTC+02:00": 2, "+5:30": 5, "-8": 16, "Europe/Berlin": 1}
+    for name, hour in hours.items():
+        assert answers(expression("hour(ts)"), data, name).to_pylist() == [hour]
+    with pytest.raises(Exception, match="this time zone is not known"):
+        answers(expression("hour(ts)"), data, "Mars/Base")
+
+
+def test_the_stream_has_every_atomic_type() -> None:
+    assert {kind.partition("(")[0] for _, kind in STREAM.columns} >= {"tinyint", "float", "decimal", "binary", "timestamp_ntz"}
