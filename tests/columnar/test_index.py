@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from clash.columnar import index as module
-from clash.columnar.index import Checks, Found, Index, build_index, probe, scan
+from clash.columnar.index import Checks, Index, Matches, build_index, probe, scan
 
 EVER = 2**63 - 1
 WORDS = st.sampled_from([0, 1, -1, 2, EVER, -EVER - 1, 2**32, -(2**32), 2**62]) | st.integers(-EVER - 1, EVER) | st.integers(-3, 3)
@@ -25,17 +25,17 @@ def ints(values: Any) -> NDArray[np.int64]:
     return np.array(values, np.int64)
 
 
-def all_of(step: Callable[[tuple[int, int], int], Found], limit: int) -> list[tuple[int, int]]:
-    """Every piece until there is none to go on with; each but the last is full."""
+def all_of(step: Callable[[tuple[int, int], int], Matches], limit: int) -> list[tuple[int, int]]:
+    """The pairs of all calls until there is nothing to resume; each call but the last must return `limit` pairs."""
     pairs: list[tuple[int, int]] = []
     resume: tuple[int, int] | None = (0, 0)
     while resume is not None:
-        found = step(resume, limit)
-        resume = found.resume
-        assert found.left.dtype == found.right.dtype == np.int32
-        assert len(found.left) == len(found.right) <= limit
-        assert resume is None or len(found.left) == limit
-        pairs += zip(found.left.tolist(), found.right.tolist(), strict=True)
+        matches = step(resume, limit)
+        resume = matches.resume
+        assert matches.left.dtype == matches.right.dtype == np.int32
+        assert len(matches.left) == len(matches.right) <= limit
+        assert resume is None or len(matches.left) == limit
+        pairs += zip(matches.left.tolist(), matches.right.tolist(), strict=True)
     return pairs
 
 
@@ -105,34 +105,34 @@ def test_probe_is_a_nested_loop(
         for j in range(stored.size)
         if words[i] == stored[j] and is_valid(valid, i) and is_valid(stored_valid, j) and passes(tests, i, j)
     ]
-    assert all_of(lambda resume, most: probe(index, words, valid, tests, resume, most), limit) == expected
+    assert all_of(lambda resume, max_pairs: probe(index, words, valid, tests, resume, max_pairs), limit) == expected
 
 
 @given(st.integers(0, 12), st.integers(0, 12), st.integers(1, 7) | st.just(10**6), st.data())
 def test_scan_is_a_nested_loop(probes: int, stored: int, limit: int, data: st.DataObject) -> None:
     tests = data.draw(checks(probes, stored))
     expected = [(i, j) for i in range(probes) for j in range(stored) if passes(tests, i, j)]
-    assert all_of(lambda resume, most: scan(probes, stored, tests, resume, most), limit) == expected
+    assert all_of(lambda resume, max_pairs: scan(probes, stored, tests, resume, max_pairs), limit) == expected
 
 
 @pytest.mark.parametrize("limit", [1000, 4096, 10**9])
 def test_one_hot_key(limit: int) -> None:
-    """All rows in one bucket, and more than one group of probes: pieces end inside both."""
+    """All rows in one bucket, and more than one group of probes: calls end inside both."""
     words = np.full(600, -5, np.int64)
-    pairs = all_of(lambda resume, most: probe(build_index(words, None), words, None, Checks(), resume, most), limit)
+    pairs = all_of(lambda resume, max_pairs: probe(build_index(words, None), words, None, Checks(), resume, max_pairs), limit)
     assert pairs == [(i, j) for i in range(600) for j in range(600)]
 
 
-def test_a_limit_that_is_met_exactly_leaves_nothing_to_do() -> None:
+def test_nothing_is_left_to_resume_after_exactly_limit_pairs() -> None:
     words = np.arange(10, dtype=np.int64)
     assert probe(build_index(words, None), words, None, Checks(), (0, 0), 10).resume is None
     assert scan(2, 5, Checks(), (0, 0), 10).resume is None
 
 
 @pytest.mark.parametrize("kind", ["random", "serial", "doubles", "moments", "high"])
-def test_large_indexes_and_words_of_all_shapes_spread(kind: str) -> None:
-    """Grouped in two passes, and no bucket much fuller than chance would have it."""
-    size = (1 << (module.LARGE - 1)) + 1
+def test_large_indexes_spread_words_of_all_kinds(kind: str) -> None:
+    """Grouped in two passes, and no bucket is much fuller than for random words."""
+    size = (1 << (module.TWO_PASS_BITS - 1)) + 1
     serial = np.arange(size, dtype=np.int64)
     words = {
         "random": np.random.default_rng(0).integers(-(2**63), 2**63 - 1, size),
@@ -144,7 +144,7 @@ def test_large_indexes_and_words_of_all_shapes_spread(kind: str) -> None:
     valid = serial % 5 != 0
     valid[: size // 2] = True
     index = build_index(words, None)
-    assert index.starts.size - 1 == 1 << module.LARGE
+    assert index.starts.size - 1 == 1 << module.TWO_PASS_BITS
     assert np.diff(index.starts).max() <= 16
     order = np.sort(index.rows)
     assert (order == np.arange(size)).all()
@@ -154,13 +154,13 @@ def test_large_indexes_and_words_of_all_shapes_spread(kind: str) -> None:
     assert (found.left == found.right).all()
 
 
-def test_two_passes_give_what_one_gives(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_two_passes_give_the_same_index_as_one(monkeypatch: pytest.MonkeyPatch) -> None:
     words = np.random.default_rng(1).integers(-500, 500, 3000)
     valid = words % 7 != 0
     once = build_index(words, valid)
-    monkeypatch.setattr(module, "LARGE", 9)
-    for one, two in zip(once, build_index(words, valid), strict=True):
-        assert (one == two).all()
+    monkeypatch.setattr(module, "TWO_PASS_BITS", 9)
+    for first, second in zip(once, build_index(words, valid), strict=True):
+        assert (first == second).all()
 
 
 def test_arrays_may_be_read_only_views_of_a_file() -> None:
@@ -171,8 +171,8 @@ def test_arrays_may_be_read_only_views_of_a_file() -> None:
     assert found.left.size == 1000
 
 
-def test_the_format_of_indexes_is_kept() -> None:
-    """Indexes lie in checkpoints: these numbers must never change."""
+def test_the_format_of_indexes_does_not_change() -> None:
+    """Indexes are stored in checkpoints: these numbers must never change."""
     index = build_index(ints([0, 1, -1, 2**40, -(2**63), 12345678901234]), None)
     assert index.starts.tolist() == [0, 1, 2, 2, 2, 5, 6, 6, 6]
     assert index.rows.tolist() == [0, 4, 1, 2, 3, 5]

@@ -1,4 +1,4 @@
-"""Compiled once: what warm_up loads is all that ever runs, whatever arrays come."""
+"""No kernel is compiled after `warm_up`, whatever kind of arrays it gets."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ import pyarrow as pa
 import pytest
 
 from clash.columnar import warm_up
-from clash.columnar.hashing import hash_text
+from clash.columnar.hashing import hash_bytes
 from clash.columnar.index import Checks, Index, build_index, probe, scan
-from clash.columnar.numba_kernel import kernel, plain
-from clash.columnar.slots import slots, split
 from clash.columnar.key_words import key_words, same
+from clash.columnar.numba_kernel import kernel, kernel_view
+from clash.columnar.slots import slots, split
 
 
 def signatures() -> dict[str, int]:
     modules = [importlib.import_module(f"clash.columnar.{name}") for name in ("hashing", "index", "slots")]
     return {
-        f"{module.__name__}.{name}": len(found.signatures)
+        f"{module.__name__}.{name}": len(value.signatures)
         for module in modules
-        for name, found in vars(module).items()
-        if hasattr(found, "signatures") and not found.targetoptions.get("forceinline")
+        for name, value in vars(module).items()
+        if hasattr(value, "signatures") and not value.targetoptions.get("forceinline")
     }
 
 
@@ -35,22 +35,22 @@ def test_nothing_is_compiled_after_warm_up() -> None:
     warm_up()
     before = signatures()
     assert set(before.values()) == {1}
-    for made in (
+    for convert in (
         np.ascontiguousarray,
         frozen,
         lambda a: np.repeat(a, 2)[::2],
         lambda a: np.frombuffer(b"x" + bytes(a), np.uint8)[1:].view(a.dtype),
     ):
-        words = made(np.arange(300, dtype=np.int64))
-        valid = made(words % 2 == 0)
+        words = convert(np.arange(300, dtype=np.int64))
+        valid = convert(words % 2 == 0)
         checks = Checks(words, words, 1, words, words, words, words, 5)
-        for one in (None, valid):
-            index = Index(*(made(part) for part in build_index(words, one)))
+        for flags in (None, valid):
+            index = Index(*(convert(part) for part in build_index(words, flags)))
             for tests in (Checks(), checks, checks._replace(arrival_stored=None), checks._replace(latest_stored=None)):
-                probe(index, words, one, tests, (np.int64(0), np.int32(0)), np.int64(5))  # type: ignore[arg-type]
+                probe(index, words, flags, tests, (np.int64(0), np.int32(0)), np.int64(5))  # type: ignore[arg-type]
                 scan(3, 3, tests, (0, 0), 5)
-        split(made(np.zeros(3, np.int32)), 2)
-        hash_text(made(np.arange(3, dtype=np.int32)), made(np.zeros(3, np.uint8)))
+        split(convert(np.zeros(3, np.int32)), 2)
+        hash_bytes(convert(np.arange(3, dtype=np.int32)), convert(np.zeros(3, np.uint8)))
     for column in (pa.array([1, None]), pa.array([1.5]), pa.array(["a", "b"]).slice(1), pa.array([True]), pa.array([b"x"])):
         kind = {"int64": "bigint", "double": "double", "string": "string", "bool": "boolean", "binary": "binary"}[str(column.type)]
         for columns in ([column], [column, column]):
@@ -60,15 +60,15 @@ def test_nothing_is_compiled_after_warm_up() -> None:
     assert signatures() == before
 
 
-def test_plain_is_a_view_where_it_can_be() -> None:
+def test_a_kernel_view_shares_memory_where_it_can() -> None:
     array = np.arange(5, dtype=np.int64)
-    view = plain(array, np.int64)
+    view = kernel_view(array, np.int64)
     assert np.shares_memory(array, view)
     assert not view.flags.writeable
     assert array.flags.writeable
 
 
-def test_without_a_place_for_the_cache_kernels_are_compiled_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_kernels_are_compiled_where_no_cache_folder_is_writable(monkeypatch: pytest.MonkeyPatch) -> None:
     import numba
 
     def njit(**options: Any) -> Any:

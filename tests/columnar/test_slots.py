@@ -1,4 +1,4 @@
-"""Slots are kept in checkpoints: they are pinned here, and spread well."""
+"""Slots are stored in checkpoints: they are pinned here, and they must spread evenly."""
 
 from __future__ import annotations
 
@@ -50,10 +50,10 @@ def test_one_slot() -> None:
 
 @given(st.integers(1, 9).flatmap(lambda n: st.tuples(st.just(n), st.lists(st.integers(0, n - 1)))))
 def test_split_is_a_stable_sort(case: tuple[int, list[int]]) -> None:
-    count, of = case
-    order, starts = split(np.array(of, np.int32), count)
+    count, slot_of_row = case
+    order, starts = split(np.array(slot_of_row, np.int32), count)
     assert order.dtype == np.int32
     assert starts.dtype == np.int64
     assert starts.size == count + 1
     for s in range(count):
-        assert order[starts[s] : starts[s + 1]].tolist() == [i for i, slot in enumerate(of) if slot == s]
+        assert order[starts[s] : starts[s + 1]].tolist() == [i for i, slot in enumerate(slot_of_row) if slot == s]

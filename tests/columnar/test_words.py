@@ -15,11 +15,11 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from clash.columnar.slots import slots
 from clash.columnar.key_words import key_words, same
+from clash.columnar.slots import slots
 from clash.expressions.arrow_types import arrow_type
-from clash.model.types import is_numeric, joinable
 from clash.model.coercion import common, digits
+from clash.model.types import is_numeric, joinable
 
 ZONE = "Europe/Berlin"
 LONG = Context(prec=100)
@@ -45,7 +45,7 @@ MOMENTS = [dt.datetime(2024, 3, 31, 2, 30), dt.datetime(2024, 10, 27, 2, 30), dt
 
 
 def value(kind: str) -> st.SearchStrategy[Any]:
-    """Values of a type, out of few enough that some are equal, also across types."""
+    """Values of a type, from a set so small that some are equal, also across types."""
     if kind in ("tinyint", "smallint", "int", "bigint"):
         width = arrow_type(kind).bit_width
         low, high = -(2 ** (width - 1)), 2 ** (width - 1) - 1
@@ -55,10 +55,10 @@ def value(kind: str) -> st.SearchStrategy[Any]:
         return st.sampled_from([float(np.float32(v)) if bits == 32 else v for v in SPECIAL]) | st.floats(width=bits)
     if kind.startswith("decimal"):
         precision, scale = digits(kind)
-        most = 10**precision - 1
+        largest = 10**precision - 1
         short = [v.scaleb(scale, LONG) for v in map(Decimal, ("0", "1", "-1", "0.1", "2.5", "9007199254740993"))]
-        few = [int(v) for v in short if v == int(v) and abs(v) <= most]
-        return (st.sampled_from(few) | st.integers(-most, most)).map(lambda n: Decimal(n).scaleb(-scale, LONG))
+        few = [int(v) for v in short if v == int(v) and abs(v) <= largest]
+        return (st.sampled_from(few) | st.integers(-largest, largest)).map(lambda n: Decimal(n).scaleb(-scale, LONG))
     if kind == "boolean":
         return st.booleans()
     if kind == "string":
@@ -72,7 +72,7 @@ def value(kind: str) -> st.SearchStrategy[Any]:
 
 
 def array(values: list[Any], kind: str, offset: int = 0) -> pa.Array:
-    """As Arrow has it, if asked behind other values in the same buffers."""
+    """The values as an Arrow array; with an offset it is a slice that has other values before it."""
     return pa.array([values[0] if values else None] * offset + values, arrow_type(kind)).slice(offset)
 
 
@@ -80,7 +80,7 @@ def utc(local: dt.datetime) -> dt.datetime:
     return local.replace(tzinfo=ZoneInfo(ZONE)).astimezone(dt.UTC)
 
 
-def brought(v: Any, source: str, target: str) -> Any:
+def cast_value(v: Any, source: str, target: str) -> Any:
     """The value that Spark compares: one Python value (of one type) per class of equal ones."""
     if target in ("float", "double"):
         number = float(v)
@@ -94,7 +94,7 @@ def brought(v: Any, source: str, target: str) -> Any:
 
 
 def fits(kind: str, target: str) -> bool:
-    """Has the target room for all whole digits?"""
+    """Whether the target has as many digits before the point."""
     if not (is_numeric(kind) and target.startswith("decimal")):
         return True
     (p, s), (q, t) = digits(kind), digits(target)
@@ -102,9 +102,9 @@ def fits(kind: str, target: str) -> bool:
 
 
 def pairs() -> list[tuple[str, str, str]]:
-    """Two types that may be joined and the one in which they are."""
-    found = [(a, b, common(a, b)) for a in TYPES for b in TYPES if joinable(a, b)]
-    return [(a, b, target) for a, b, target in found if target is not None and fits(a, target) and fits(b, target)]
+    """Two types that may be joined and the type in which they are compared."""
+    joined = [(a, b, common(a, b)) for a in TYPES for b in TYPES if joinable(a, b)]
+    return [(a, b, target) for a, b, target in joined if target is not None and fits(a, target) and fits(b, target)]
 
 
 @given(st.sampled_from(pairs()), st.data())
@@ -114,7 +114,7 @@ def test_words_and_same_follow_equality(kinds: tuple[str, str, str], data: st.Da
     right = data.draw(st.lists(value(b), min_size=len(left), max_size=len(left)))
     offset = data.draw(st.integers(0, 9))
     x, y = array(left, a, offset), array(right, b)
-    expected = [brought(v, a, target) == brought(w, b, target) for v, w in zip(left, right, strict=True)]
+    expected = [cast_value(v, a, target) == cast_value(w, b, target) for v, w in zip(left, right, strict=True)]
     assert same(x, y, target, ZONE).tolist() == expected
     words, others = key_words([x], [target], ZONE), key_words([y], [target], ZONE)
     assert words.valid is None
@@ -127,20 +127,20 @@ def test_words_and_same_follow_equality(kinds: tuple[str, str, str], data: st.Da
 
 
 @given(st.sampled_from(TYPES), st.data())
-def test_nulls_are_not_valid_and_do_no_harm(kind: str, data: st.DataObject) -> None:
+def test_nulls_are_not_valid_and_do_not_change_other_rows(kind: str, data: st.DataObject) -> None:
     values = data.draw(st.lists(st.none() | value(kind), min_size=1, max_size=20))
     offset = data.draw(st.integers(0, 9))
     words = key_words([array(values, kind, offset)], [kind], ZONE)
     assert (words.valid is None) == (None not in values)
     if words.valid is not None:
         assert words.valid.tolist() == [v is not None for v in values]
-    placed = slots(array(values, kind, offset), 7, ZONE)
+    slot_numbers = slots(array(values, kind, offset), 7, ZONE)
     filled = [v for v in values if v is not None]
-    alone = key_words([array(filled, kind)], [kind], ZONE)
+    without_nulls = key_words([array(filled, kind)], [kind], ZONE)
     keep = np.array([v is not None for v in values])
-    assert (words.words[keep] == alone.words).all()
-    assert (placed[keep] == slots(array(filled, kind), 7, ZONE)).all()
-    assert (placed[~keep] == 0).all()
+    assert (words.words[keep] == without_nulls.words).all()
+    assert (slot_numbers[keep] == slots(array(filled, kind), 7, ZONE)).all()
+    assert (slot_numbers[~keep] == 0).all()
 
 
 @given(st.lists(st.sampled_from(TYPES), min_size=2, max_size=3), st.data())
@@ -152,7 +152,8 @@ def test_composite_keys(kinds: list[str], data: st.DataObject) -> None:
     complete = [None not in row for row in zip(*columns, strict=True)]
     assert (words.valid is None and all(complete)) or (words.valid is not None and words.valid.tolist() == complete)
     keys = [
-        tuple(brought(v, k, k) for v, k in zip(row, kinds, strict=True)) if None not in row else None for row in zip(*columns, strict=True)
+        tuple(cast_value(v, k, k) for v, k in zip(row, kinds, strict=True)) if None not in row else None
+        for row in zip(*columns, strict=True)
     ]
     for i, key in enumerate(keys):
         for j, other in enumerate(keys):
@@ -172,12 +173,12 @@ def test_equal_values_share_a_slot_whatever_their_types(kinds: tuple[str, str, s
     assert all(0 <= s < count for s in [*x, *y])
     for v, s in zip(left, x, strict=True):
         for w, t in zip(right, y, strict=True):
-            if brought(v, a, target) == brought(w, b, target):
+            if cast_value(v, a, target) == cast_value(w, b, target):
                 assert s == t
 
 
 def _rounds(a: str, b: str, target: str) -> bool:
-    """Decimals with more digits than fit: their `=` compares rounded values, which no hash of one side can know."""
+    """Decimals with more digits than fit: `=` compares rounded values, on which a hash of one side cannot depend."""
     return target.startswith("decimal") and any(k.startswith("decimal") and digits(k)[1] > digits(target)[1] for k in (a, b))
 
 

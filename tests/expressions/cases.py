@@ -1,4 +1,4 @@
-"""Expressions over the edge table, by family; each is compared with Spark's own answer in every row."""
+"""Expressions over the table of edge values, by family; each is compared with Spark's own result in every row."""
 
 from __future__ import annotations
 

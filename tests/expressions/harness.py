@@ -102,7 +102,7 @@ STREAM = Stream.of("E", {name: kind for name, (kind, _) in EDGES.items()})
 
 
 def table(rows: int, seed: int) -> pa.Table:
-    """Every edge value once at least, in random company."""
+    """A table in which every edge value occurs at least once, if there are enough rows, in random combinations."""
     random_ = random.Random(seed)
     data = {}
     for name, (kind, edges) in EDGES.items():
@@ -112,7 +112,7 @@ def table(rows: int, seed: int) -> pa.Table:
 
 
 def expression(text: str) -> Expr:
-    """As a query's first output."""
+    """The expression as the front end parses it in a query's output."""
     return parse_query("q", f"SELECT {text} AS result FROM E", {"E": STREAM}).outputs[0].expression
 
 
@@ -120,15 +120,15 @@ def answers(expr: Expr, data: pa.Table, timezone: str = "UTC") -> pa.Array:
     def column(col: Col) -> pa.Array:
         return data.column(col.column).combine_chunks()
 
-    found = evaluate(expr, column, data.num_rows, timezone)
-    assert found.type == arrow_type(expr.type), (found.type, expr.type)
-    assert len(found) == data.num_rows
-    found.validate(full=True)
-    return found
+    values = evaluate(expr, column, data.num_rows, timezone)
+    assert values.type == arrow_type(expr.type), (values.type, expr.type)
+    assert len(values) == data.num_rows
+    values.validate(full=True)
+    return values
 
 
 def raising(expr: Expr, data: pa.Table, timezone: str, first: int = 0) -> list[int]:
-    """The rows at which the expression, alone, raises, found by halving."""
+    """The rows for which the expression raises if it is evaluated for them only; found by bisection."""
     try:
         answers(expr, data, timezone)
     except DataError:
@@ -145,7 +145,7 @@ def without(data: pa.Table, rows: Sequence[int]) -> pa.Table:
 
 
 def plain(values: pa.Array) -> list[Any]:
-    """As Python values; times as numbers, for Python's own end in the year 9999."""
+    """The values as Python values; times as numbers, because Python's own end with the year 9999."""
     if pa.types.is_date32(values.type):
         return values.view(pa.int32()).to_pylist()
     return (values.view(pa.int64()) if pa.types.is_temporal(values.type) else values).to_pylist()

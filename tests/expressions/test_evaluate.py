@@ -31,21 +31,21 @@ def _ops(expr: Expr) -> set[str]:
     return {expr.op}.union(*map(_ops, expr.args)) if isinstance(expr, Call) else set()
 
 
-def test_every_function_is_there() -> None:
+def test_every_function_has_a_case() -> None:
     seen = set().union(*(_ops(expression(text)) for texts in ALL.values() for text in texts))
     assert {*seen, ">", ">="} == set(FUNCTIONS)  # those two are swapped in the normal form
 
 
 @pytest.mark.parametrize("family", list(ALL))
-def test_any_cut_gives_the_same(family: str) -> None:
-    """A slice of a column, and rows without a NULL, go other ways through the kernels."""
+def test_slices_give_the_same_values(family: str) -> None:
+    """Slices of columns, and rows without a NULL, take other paths through the kernels."""
     for text in ALL[family]:
         expr = expression(text)
         data = without(_DATA, raising(expr, _DATA, "Europe/Berlin"))
         whole = plain(answers(expr, data, "Europe/Berlin"))
-        cut = [value for begin in range(0, data.num_rows, 17) for value in plain(answers(expr, data.slice(begin, 17), "Europe/Berlin"))]
-        assert len(cut) == len(whole)
-        assert all(map(same, whole, cut)), text
+        sliced = [value for begin in range(0, data.num_rows, 17) for value in plain(answers(expr, data.slice(begin, 17), "Europe/Berlin"))]
+        assert len(sliced) == len(whole)
+        assert all(map(same, whole, sliced)), text
         assert evaluate(expr, _column, 0, "UTC").type == arrow_type(expr.type)
 
 
@@ -69,31 +69,31 @@ def test_holds() -> None:
     data = _small(i=[1, 2, 3, None], j=[0, 2, 0, 0])
 
     def run(*texts: str) -> Any:
-        found = holds([expression(text) for text in texts], lambda col: data.column(col.column).combine_chunks(), 4, "UTC")
-        return None if found is None else found.tolist()
+        satisfied = holds([expression(text) for text in texts], lambda col: data.column(col.column).combine_chunks(), 4, "UTC")
+        return None if satisfied is None else satisfied.tolist()
 
     assert run() is None
     assert run("i < 3") == [True, True, False, False]
     assert run("10 / j > 1", "j <> 0") == [False, True, False, False]
     assert run("i IS NULL", "10 / j > 1", "j > 5") == [False] * 4
-    found = holds([expression("i < 3")], lambda col: pa.array([], pa.int32()), 0, "UTC")
-    assert found is not None
-    assert found.dtype == np.bool_
-    assert found.size == 0
+    satisfied = holds([expression("i < 3")], lambda col: pa.array([], pa.int32()), 0, "UTC")
+    assert satisfied is not None
+    assert satisfied.dtype == np.bool_
+    assert satisfied.size == 0
 
 
-def test_columns_are_asked_for_once() -> None:
-    asked: list[str] = []
+def test_columns_are_read_once() -> None:
+    requested: list[str] = []
 
     def column(col: Col) -> pa.Array:
-        asked.append(col.column)
+        requested.append(col.column)
         return _column(col)
 
     evaluate(expression("x < y AND x * 2 < y"), column, _DATA.num_rows, "UTC")
-    assert sorted(asked) == ["x", "y"]
+    assert sorted(requested) == ["x", "y"]
 
 
-def test_columns_under_another_label() -> None:
+def test_columns_of_an_equivalent_arrow_type() -> None:
     data = pa.table(
         {
             "ts": pa.array([0], pa.timestamp("us", tz="Asia/Tokyo")),

@@ -138,7 +138,7 @@ def test_doubles_become_decimals_by_their_digits(values: list[float], places: in
 
 
 @given(st.lists(st.floats(), min_size=1, max_size=20))
-def test_doubles_survive_their_spelling(values: list[float]) -> None:
+def test_doubles_survive_a_round_trip_through_text(values: list[float]) -> None:
     text = Call("cast", (Col(_R, "x", "double"),), "string")
     back = Call("cast", (text,), "double")
     found = evaluate(back, lambda _: pa.array(values), len(values), "UTC").to_pylist()

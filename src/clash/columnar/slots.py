@@ -1,8 +1,9 @@
-"""In which slot of a partitioned store a key value lives.
+"""The slot of a hash-partitioned store to which a key value belongs.
 
-A store and its probes may hold the key in different types, so values that Spark's `=` calls equal share a slot whatever their types:
-every number goes by the double it is, every date or time by the instant it is in the session's time zone. The slots are
-kept in the checkpoint: the function must not change.
+Invariant: values that Spark's `=` calls equal have the same slot whatever their types, because a store and its probes may have the key
+in different types. So every number is hashed as a double, every date or time as the instant that it is in the session's time zone.
+
+Invariant: the function never changes, because rows are stored by slot in the checkpoint.
 """
 
 from __future__ import annotations
@@ -13,17 +14,17 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from clash.columnar.hashing import place
-from clash.columnar.numba_kernel import kernel, plain
 from clash.columnar.arrow_views import validity
+from clash.columnar.hashing import hash_slots
 from clash.columnar.key_words import column_words
+from clash.columnar.numba_kernel import kernel, kernel_view
 
 Int32s = NDArray[np.int32]
 
 
 @kernel
 def _split(slots: Any, starts: Any) -> Any:
-    """A counting sort; going backwards leaves `starts` at the beginnings and each slot in ascending order."""
+    """A counting sort. The second pass goes backwards: then `starts` ends as the start of each slot, and the rows of a slot ascend."""
     order = np.empty(slots.size, np.int32)
     for i in range(slots.size):
         starts[slots[i]] += 1
@@ -39,21 +40,21 @@ def _split(slots: Any, starts: Any) -> Any:
 
 
 def slots(column: pa.Array, count: int, timezone: str) -> Int32s:
-    """The slot, below `count`, of every value; NULL is in slot 0."""
+    """The slot, below `count`, of every value; NULL has slot 0."""
     if count == 1:
         return np.zeros(len(column), np.int32)
-    return place(column_words(column, _compared_as(column.type), timezone), validity(column), count)
+    return hash_slots(column_words(column, _comparison_type(column.type), timezone), validity(column), count)
 
 
 def split(slots: Int32s, count: int) -> tuple[Int32s, NDArray[np.int64]]:
-    """Rows by slot: those of slot s are `order[starts[s]:starts[s + 1]]`, ascending."""
+    """Rows grouped by slot: (order, starts), where the rows of slot s are `order[starts[s]:starts[s + 1]]`, ascending."""
     starts = np.zeros(count + 1, np.int64)
-    order: Int32s = _split(plain(slots, np.int32), starts)
+    order: Int32s = _split(kernel_view(slots, np.int32), starts)
     return order, starts
 
 
-def _compared_as(kind: pa.DataType) -> str:
-    """The widest type that Spark could bring the column to before it compares."""
+def _comparison_type(kind: pa.DataType) -> str:
+    """The widest type to which Spark may cast the column before a comparison."""
     if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind):
         return "double"
     if pa.types.is_temporal(kind):

@@ -1,4 +1,4 @@
-"""Columns brought to the type that a comparison happens in, the way Spark widens them implicitly; NULLs become arbitrary values."""
+"""Columns cast to the type in which a comparison takes place, as Spark widens them implicitly. NULLs become arbitrary values."""
 
 from __future__ import annotations
 
@@ -6,16 +6,18 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from clash.columnar.arrow_views import validity, values
-from clash.expressions.decimals import rescaled
+from clash.columnar.arrow_views import fixed_width, validity
+from clash.expressions.decimals import rescale
 from clash.expressions.temporal import from_local, midnight
 
 Int64s = NDArray[np.int64]
 Doubles = NDArray[np.float64]
 
-_EXACT_INTEGER = 2**53  # up to here a double holds every integer, ...
-_EXACT_POWER = 22  # ... and up to here every power of ten: a quotient of two such is correctly rounded
-_NUMBERS: dict[pa.DataType, type[np.generic]] = {
+# A double represents every integer up to the first and every power of ten up to the second exactly, so a quotient of such is correctly
+# rounded.
+_MAX_EXACT_INTEGER = 2**53
+_MAX_EXACT_POWER = 22
+_NUMPY_TYPES: dict[pa.DataType, type[np.generic]] = {
     pa.int8(): np.int8,
     pa.int16(): np.int16,
     pa.int32(): np.int32,
@@ -26,37 +28,41 @@ _NUMBERS: dict[pa.DataType, type[np.generic]] = {
 
 
 def integers(column: pa.Array) -> Int64s:
-    return values(column, _NUMBERS[column.type]).astype(np.int64, copy=False)
+    """Integers of any width as 64-bit integers."""
+    return fixed_width(column, _NUMPY_TYPES[column.type]).astype(np.int64, copy=False)
 
 
 def doubles(column: pa.Array) -> Doubles:
     """Any number as a double, correctly rounded."""
     if pa.types.is_decimal(column.type):
         return _doubles_of_decimals(column)
-    return values(column, _NUMBERS[column.type]).astype(np.float64, copy=False)
+    return fixed_width(column, _NUMPY_TYPES[column.type]).astype(np.float64, copy=False)
 
 
 def unscaled(column: pa.Array, scale: int) -> Int64s:
-    """Integers and decimals as decimals of that scale: the lower and upper word of each, as an array of two columns."""
+    """Integers and decimals, times 10**scale: the lower and upper 64-bit word of each, as an array of two columns."""
     if not pa.types.is_decimal128(column.type):
         column = column.cast(pa.decimal128(38, scale))
     elif column.type.scale != scale:
-        column = rescaled(column, pa.decimal128(38, scale))
-    return values(column, np.int64, 2).reshape(-1, 2)
+        column = rescale(column, pa.decimal128(38, scale))
+    return fixed_width(column, np.int64, 2).reshape(-1, 2)
 
 
 def instants(column: pa.Array, timezone: str | None) -> Int64s:
-    """Dates and times as microseconds since 1970: in UTC, if local ones are of `timezone`; on the clock on the wall, if that is None."""
+    """Dates and times as microseconds since 1970.
+
+    With a time zone they are instants, and dates and local times count as local times of that zone. If it is None they are local times.
+    """
     if pa.types.is_date32(column.type):
-        return values(column.cast(pa.timestamp("us")) if timezone is None else midnight(column, timezone), np.int64)
+        return fixed_width(column.cast(pa.timestamp("us")) if timezone is None else midnight(column, timezone), np.int64)
     if column.type.unit != "us":
         column = column.cast(pa.timestamp("us", column.type.tz))
     if column.type.tz is None and timezone is not None:
         column = from_local(column, timezone)
-    return values(column, np.int64)
+    return fixed_width(column, np.int64)
 
 
-def texts(column: pa.Array) -> pa.Array:
+def short_offset_strings(column: pa.Array) -> pa.Array:
     """Strings and binaries with 32-bit offsets."""
     if pa.types.is_string(column.type) or pa.types.is_binary(column.type):
         return column
@@ -64,14 +70,14 @@ def texts(column: pa.Array) -> pa.Array:
 
 
 def _doubles_of_decimals(column: pa.Array) -> Doubles:
-    """Java rounds the decimal number itself, not the quotient of two rounded ones: where that could differ, we go through its text."""
+    """Correctly rounded, as in Java. Where the quotient of two doubles may be rounded twice, the number is converted by way of text."""
     scale = column.type.scale
     parts = unscaled(column, scale)
     low = parts[:, 0]
-    quotients = low / float(10 ** min(scale, _EXACT_POWER))
-    exact = (parts[:, 1] == low >> 63) & (low <= _EXACT_INTEGER) & (low >= -_EXACT_INTEGER) & (scale <= _EXACT_POWER)
+    quotients = low / float(10 ** min(scale, _MAX_EXACT_POWER))
+    exact = (parts[:, 1] == low >> 63) & (low <= _MAX_EXACT_INTEGER) & (low >= -_MAX_EXACT_INTEGER) & (scale <= _MAX_EXACT_POWER)
     valid = validity(column)
-    rest = np.flatnonzero(~exact if valid is None else valid & ~exact)
-    if rest.size:
-        quotients[rest] = values(column.take(pa.array(rest)).cast(pa.string()).cast(pa.float64()), np.float64)
+    inexact = np.flatnonzero(~exact if valid is None else valid & ~exact)
+    if inexact.size:
+        quotients[inexact] = fixed_width(column.take(pa.array(inexact)).cast(pa.string()).cast(pa.float64()), np.float64)
     return quotients

@@ -1,4 +1,4 @@
-"""Spark's names of types as Arrow types: one answer for every name, so that arrays of one type can always be put together."""
+"""Spark type names as Arrow types. Each name maps to exactly one Arrow type, so arrays of one Spark type can always be concatenated."""
 
 from __future__ import annotations
 
@@ -29,10 +29,13 @@ _HINT = "atomic types, array<…>, map<…, …> and struct<name: …> are known
 
 @lru_cache(maxsize=4096)
 def arrow_type(name: str) -> pa.DataType:
-    """Of a `simpleString`; the time zone of a timestamp is a label, always UTC here."""
-    found = _ATOMIC.get(name)
-    if found is not None:
-        return found
+    """The Arrow type of a Spark type given by its `simpleString`.
+
+    The time zone of an Arrow timestamp is only a label, which is always UTC here. Raises OptionError if the type is not supported.
+    """
+    atomic = _ATOMIC.get(name)
+    if atomic is not None:
+        return atomic
     if name.startswith("decimal(") and name.endswith(")"):
         precision, _, scale = name[len("decimal(") : -1].partition(",")
         if precision.strip().isdigit() and scale.strip().isdigit() and 0 <= int(scale) <= int(precision) <= 38 and int(precision) > 0:
@@ -43,13 +46,14 @@ def arrow_type(name: str) -> pa.DataType:
         return pa.duration("us")
     outer, opened, inner = name.partition("<")
     if opened and inner.endswith(">"):
-        nested = _nested(outer, _parts(inner[:-1]))
+        nested = _nested(outer, _split_at_commas(inner[:-1]))
         if nested is not None:
             return nested
     raise OptionError("this type is not supported", name, _HINT)
 
 
 def _nested(outer: str, parts: list[str]) -> pa.DataType | None:
+    """An array, map or struct of the given element types or fields; None if `outer` is none of these or the number of parts is wrong."""
     if outer == "array" and len(parts) == 1:
         return pa.list_(pa.field("element", arrow_type(parts[0].strip())))
     if outer == "map" and len(parts) == 2:
@@ -60,6 +64,7 @@ def _nested(outer: str, parts: list[str]) -> pa.DataType | None:
 
 
 def _field(part: str) -> pa.Field:
+    """A field of a struct, `name: type`; the name may be quoted with backticks."""
     part = part.strip()
     end = part.find("`", 1) + 1 if part.startswith("`") else part.find(":")
     if end <= 0 or part[end : end + 1] != ":":
@@ -67,12 +72,12 @@ def _field(part: str) -> pa.Field:
     return pa.field(part[:end].strip("`"), arrow_type(part[end + 1 :].strip()))
 
 
-def _parts(inner: str) -> list[str]:
-    """Cut at the commas that are in no brackets."""
+def _split_at_commas(inner: str) -> list[str]:
+    """Split at the commas that are outside of all brackets."""
     parts, depth, begin = [], 0, 0
-    for at, letter in enumerate(inner):
-        depth += (letter in "<(") - (letter in ">)")
-        if letter == "," and depth == 0:
-            parts.append(inner[begin:at])
-            begin = at + 1
+    for position, character in enumerate(inner):
+        depth += (character in "<(") - (character in ">)")
+        if character == "," and depth == 0:
+            parts.append(inner[begin:position])
+            begin = position + 1
     return [*parts, inner[begin:]] if inner.strip() else []

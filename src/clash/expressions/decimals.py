@@ -1,6 +1,6 @@
-"""Decimals as Spark computes them: exact, then rounded half up (away from zero) to the result's type; what does not fit raises.
+"""Decimal arithmetic as in Spark: exact, then rounded half up (away from zero) to the result's type; a result that does not fit raises.
 
-Arrow's kernels do what cannot lose digits; the rest goes through whole numbers of any length (numpy's object arrays).
+Arrow's kernels compute what cannot lose digits. All else is computed with Python integers of any length, in numpy object arrays.
 """
 
 from __future__ import annotations
@@ -13,16 +13,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from clash.errors import DataError
-from clash.expressions.values import Value, aligned
+from clash.expressions.values import Value, as_arrays
 
-Whole = np.ndarray[Any, Any]
-_LIMIT = 38
-_QUOTIENT_SCALE = 39  # Spark rounds a quotient here first, then to the result's scale
-_PRODUCT_DIGITS = 39  # and a product to so many digits
-_SHORT_SCALE = 30  # up to here rounding twice is rounding once, but for one quotient in 10**8
-_WIDE_LIMIT = 76
-_NARROW = 18
-_LOW = (1 << 64) - 1
+Integers = np.ndarray[Any, Any]
+_MAX_PRECISION = 38
+_MAX_WIDE_PRECISION = 76  # of Arrow's decimal256
+_QUOTIENT_SCALE = 39  # Spark rounds a quotient to this scale first, then to the result's scale
+_PRODUCT_DIGITS = 39  # Spark rounds a product to this many digits first
+_MAX_SINGLE_ROUNDING_SCALE = 30  # up to this scale rounding twice equals rounding once, except for one quotient in 10**8
+_INT64_DIGITS = 18  # every number of so many digits fits 64 bits
+_LOW_WORD = (1 << 64) - 1
 
 
 def overflow(kind: pa.DataType) -> DataError:
@@ -35,8 +35,8 @@ def division_by_zero() -> DataError:
     return DataError("division by zero", "", "guard it, e.g. with CASE WHEN … <> 0 THEN … END, or NULLIF(…, 0)")
 
 
-def rescaled(values: pa.Array, target: pa.DataType) -> pa.Array:
-    """The cast of a decimal to another one."""
+def rescale(values: pa.Array, target: pa.DataType) -> pa.Array:
+    """Cast decimals to another precision and scale."""
     source = values.type
     if source == target:
         return values
@@ -49,92 +49,95 @@ def rescaled(values: pa.Array, target: pa.DataType) -> pa.Array:
         raise overflow(target) from None
 
 
-def relabelled(values: pa.Array, target: pa.DataType) -> pa.Array:
-    """The same digits with another scale."""
+def with_scale_of(values: pa.Array, target: pa.DataType) -> pa.Array:
+    """The same digits, without a conversion, under the scale of `target`."""
     return pa.Array.from_buffers(target, len(values), values.buffers(), offset=values.offset)
 
 
-def unscaled(values: pa.Array, narrow: bool = False) -> Whole:
-    """The digits as whole numbers, 0 where NULL; `narrow` if 64 bits are known to do."""
+def unscaled_integers(values: pa.Array, fits_int64: bool = False) -> Integers:
+    """The decimals times 10**scale, 0 where NULL: an object array, or an int64 array if all values are known to fit that."""
     words = np.frombuffer(values.buffers()[1], dtype=np.int64)[2 * values.offset : 2 * (values.offset + len(values))]
     low, high = words[::2], words[1::2]
     if values.null_count:
         null = values.is_null().to_numpy(zero_copy_only=False)
         low, high = np.where(null, 0, low), np.where(null, 0, high)
-    if narrow:
+    if fits_int64:
         return low
     if np.array_equal(low >> 63, high):
         return low.astype(object)
-    whole: Whole = high.astype(object) * (1 << 64) + low.view(np.uint64).astype(object)
-    return whole
+    integers: Integers = high.astype(object) * (1 << 64) + low.view(np.uint64).astype(object)
+    return integers
 
 
-def scaled(whole: Whole, valid: pa.Array | None, target: pa.DataType) -> pa.Array:
-    """The decimals with these digits; raises if one is too long for the type."""
-    if whole.dtype == object:
-        if any_above(whole, 10**target.precision - 1):
+def from_unscaled(integers: Integers, valid: pa.Array | None, target: pa.DataType) -> pa.Array:
+    """The decimals `integers` / 10**scale; raises if one has more digits than the type. `valid`: which are not NULL; None if all are."""
+    if integers.dtype == object:
+        if _any_magnitude_above(integers, 10**target.precision - 1):
             raise overflow(target)
-        low, high = (whole & _LOW).astype(np.uint64).view(np.int64), (whole >> 64).astype(np.int64)
+        low, high = (integers & _LOW_WORD).astype(np.uint64).view(np.int64), (integers >> 64).astype(np.int64)
     else:
-        if target.precision < 19 and any_above(whole, 10**target.precision - 1):
+        if target.precision <= _INT64_DIGITS and _any_magnitude_above(integers, 10**target.precision - 1):
             raise overflow(target)
-        low, high = whole, whole >> 63
-    words = np.empty(2 * len(whole), dtype=np.int64)
+        low, high = integers, integers >> 63
+    words = np.empty(2 * len(integers), dtype=np.int64)
     words[::2], words[1::2] = low, high
-    validity = None if valid is None else pa.array(valid.to_numpy(zero_copy_only=False)).buffers()[1]  # a slice's buffer begins elsewhere
-    return pa.Array.from_buffers(target, len(whole), [validity, pa.py_buffer(words)])
+    # the bitmap is copied, because that of a slice starts at another bit
+    validity = None if valid is None else pa.array(valid.to_numpy(zero_copy_only=False)).buffers()[1]
+    return pa.Array.from_buffers(target, len(integers), [validity, pa.py_buffer(words)])
 
 
-def any_above(whole: Whole, limit: int) -> bool:
-    return len(whole) > 0 and bool(whole.max() > limit or whole.min() < -limit)
+def _any_magnitude_above(integers: Integers, limit: int) -> bool:
+    return len(integers) > 0 and bool(integers.max() > limit or integers.min() < -limit)
 
 
-def half_up(whole: Whole, drop: int) -> Whole:
-    """Without its last `drop` digits; a negative number appends zeros."""
+def round_half_up(integers: Integers, drop: int) -> Integers:
+    """The integers without their last `drop` digits, rounded half up; if `drop` is negative, zeros are appended."""
     if drop <= 0:
-        longer: Whole = whole * 10**-drop
-        return longer
-    sign = np.where((whole < 0).astype(bool), -1, 1).astype(object)
-    rounded: Whole = (np.abs(whole) + 5 * 10 ** (drop - 1)) // 10**drop * sign
+        extended: Integers = integers * 10**-drop
+        return extended
+    sign = np.where((integers < 0).astype(bool), -1, 1).astype(object)
+    rounded: Integers = (np.abs(integers) + 5 * 10 ** (drop - 1)) // 10**drop * sign
     return rounded
 
 
-def combined(op: str, a: Value, b: Value, target: pa.DataType) -> Value:
+def compute(op: str, a: Value, b: Value, target: pa.DataType) -> Value:
     """`a op b` of two decimals for + - * / %."""
-    fast = _ARROW.get(op)
-    if fast is not None and _width(op, a.type, b.type) <= _LIMIT:
-        return fast(a, b)
-    left, right = aligned(a, b)
-    if op == "/" and target.scale <= _SHORT_SCALE and _quotient_width(a.type, b.type, target) < _WIDE_LIMIT:
-        return _wide_quotient(left, right, target)
+    kernel = _ARROW_KERNELS.get(op)
+    if kernel is not None and _result_digits(op, a.type, b.type) <= _MAX_PRECISION:
+        return kernel(a, b)
+    left, right = as_arrays(a, b)
+    single_rounding = op == "/" and target.scale <= _MAX_SINGLE_ROUNDING_SCALE
+    if single_rounding and _quotient_digits(a.type, b.type, target) < _MAX_WIDE_PRECISION:
+        return _divide_in_arrow(left, right, target)
     valid = pc.and_(left.is_valid(), right.is_valid()) if left.null_count or right.null_count else None
-    narrow = op == "%" and _width(op, a.type, b.type) <= _NARROW
-    x, y, s, t = unscaled(left, narrow), unscaled(right, narrow), left.type.scale, right.type.scale
+    fits_int64 = op == "%" and _result_digits(op, a.type, b.type) <= _INT64_DIGITS
+    x, s = unscaled_integers(left, fits_int64), left.type.scale
+    y, t = unscaled_integers(right, fits_int64), right.type.scale
     if op in "/%":
-        y = _divisor(y, valid)
+        y = _nonzero_divisors(y, valid)
     if op == "*":
-        whole, scale = _short(x * y), s + t
+        result, scale = _round_products(x * y), s + t
     elif op == "/":
-        whole, scale = _quotient(x * 10 ** (_QUOTIENT_SCALE + t), y * 10**s), _QUOTIENT_SCALE
+        result, scale = _quotients(x * 10 ** (_QUOTIENT_SCALE + t), y * 10**s), _QUOTIENT_SCALE
     else:
         scale = max(s, t)
         x, y = x * 10 ** (scale - s), y * 10 ** (scale - t)
-        whole = x + y if op == "+" else x - y if op == "-" else np.abs(x) % np.abs(y) * np.where((x < 0).astype(bool), -1, 1)
+        result = x + y if op == "+" else x - y if op == "-" else np.abs(x) % np.abs(y) * np.where((x < 0).astype(bool), -1, 1)
     if valid is not None:
-        whole = np.where(valid.to_numpy(zero_copy_only=False), whole, 0)
-    return scaled(half_up(whole, scale - target.scale), valid, target)
+        result = np.where(valid.to_numpy(zero_copy_only=False), result, 0)
+    return from_unscaled(round_half_up(result, scale - target.scale), valid, target)
 
 
-def _wide_quotient(left: pa.Array, right: pa.Array, target: pa.DataType) -> pa.Array:
-    """Arrow cuts its quotient off, and half up looks at the first digit behind: one digit more than the result has will do."""
+def _divide_in_arrow(left: pa.Array, right: pa.Array, target: pa.DataType) -> pa.Array:
+    """The quotient by Arrow's decimal256. Arrow truncates it; one digit more than the result has suffices to round that half up."""
     zero = pc.equal(right, pa.scalar(Decimal(0), right.type))
     if pc.any(pc.and_(zero, left.is_valid())).as_py():
         raise division_by_zero()
     if pc.any(zero).as_py():
         right = pc.if_else(zero, pa.scalar(None, right.type), right)
     scale = _dividend_scale(left.type, right.type, target)
-    above = left.cast(pa.decimal256(left.type.precision - left.type.scale + scale, scale))
-    quotient = pc.divide(above, right.cast(pa.decimal256(right.type.precision, right.type.scale)))
+    dividend = left.cast(pa.decimal256(left.type.precision - left.type.scale + scale, scale))
+    quotient = pc.divide(dividend, right.cast(pa.decimal256(right.type.precision, right.type.scale)))
     wide = quotient.cast(pa.decimal256(quotient.type.precision + 1, quotient.type.scale))
     try:
         return pc.round(wide, ndigits=target.scale, round_mode="half_towards_infinity").cast(target)
@@ -143,15 +146,20 @@ def _wide_quotient(left: pa.Array, right: pa.Array, target: pa.DataType) -> pa.A
 
 
 def _dividend_scale(a: pa.DataType, b: pa.DataType, target: pa.DataType) -> int:
-    """With it the quotient's scale in Arrow, dividend's scale + divisor's digits before the point + 1, is the target's + 1 at least."""
+    """The least scale of the dividend for which the quotient has at least one fraction digit more than the target.
+
+    Arrow's quotient has the scale: dividend's scale + divisor's digits before the point + 1.
+    """
     return int(max(a.scale, target.scale - b.precision + b.scale))
 
 
-def _quotient_width(a: pa.DataType, b: pa.DataType, target: pa.DataType) -> int:
+def _quotient_digits(a: pa.DataType, b: pa.DataType, target: pa.DataType) -> int:
+    """The precision that `_divide_in_arrow` needs."""
     return int(a.precision - a.scale + _dividend_scale(a, b, target) + b.precision + 1)
 
 
-def _divisor(y: Whole, valid: pa.Array | None) -> Whole:
+def _nonzero_divisors(y: Integers, valid: pa.Array | None) -> Integers:
+    """The divisors with 1 in place of the zeros of rows that are NULL; raises if a row that is not NULL divides by zero."""
     zero = (y == 0).astype(bool)
     if not zero.any():
         return y
@@ -160,28 +168,30 @@ def _divisor(y: Whole, valid: pa.Array | None) -> Whole:
     return np.where(zero, 1, y)
 
 
-def _quotient(x: Whole, y: Whole) -> Whole:
+def _quotients(x: Integers, y: Integers) -> Integers:
+    """x / y, rounded half up."""
     sign = np.where(((x < 0) != (y < 0)).astype(bool), -1, 1).astype(object)
-    below, above = np.abs(x), np.abs(y)
-    found: Whole = (2 * below + above) // (2 * above) * sign
-    return found
+    dividend, divisor = np.abs(x), np.abs(y)
+    quotients: Integers = (2 * dividend + divisor) // (2 * divisor) * sign
+    return quotients
 
 
-def _short(product: Whole) -> Whole:
+def _round_products(products: Integers) -> Integers:
     """Rounded half up to 39 digits, as Java's MathContext does."""
-    if not any_above(product, 10**_PRODUCT_DIGITS - 1):
-        return product
-    digits = np.frompyfunc(lambda value: len(str(abs(value))), 1, 1)(product).astype(np.int64)
+    if not _any_magnitude_above(products, 10**_PRODUCT_DIGITS - 1):
+        return products
+    digits = np.frompyfunc(lambda value: len(str(abs(value))), 1, 1)(products).astype(np.int64)
     for length in np.unique(digits[digits > _PRODUCT_DIGITS]):
-        long, drop = digits == length, int(length) - _PRODUCT_DIGITS
-        product[long] = half_up(product[long], drop) * 10**drop
-    return product
+        selected, drop = digits == length, int(length) - _PRODUCT_DIGITS
+        products[selected] = round_half_up(products[selected], drop) * 10**drop
+    return products
 
 
-def _width(op: str, a: pa.DataType, b: pa.DataType) -> int:
+def _result_digits(op: str, a: pa.DataType, b: pa.DataType) -> int:
+    """How many digits the exact result of + - * % may have."""
     if op == "*":
         return int(a.precision + b.precision + 1)
     return int(max(a.precision - a.scale, b.precision - b.scale) + max(a.scale, b.scale) + 1)
 
 
-_ARROW = {"+": pc.add, "-": pc.subtract, "*": pc.multiply}
+_ARROW_KERNELS = {"+": pc.add, "-": pc.subtract, "*": pc.multiply}

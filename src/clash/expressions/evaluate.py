@@ -1,7 +1,8 @@
-"""Expressions over whole columns: no loop over rows, and no row computes what Spark would not compute for it.
+"""Evaluation of expressions over whole columns, without a loop over rows.
 
-What can raise (a division, a cast) runs only on the rows that reach it: a branch of CASE or COALESCE on the rows that no earlier branch
-took, an operand of AND or OR on the rows that the operands which cannot raise leave open. All else runs on all rows at once.
+Invariant: an error is raised only for rows for which Spark would evaluate the expression that fails. So an expression that can raise
+(a division, a cast) is evaluated only on the rows that reach it: a branch of CASE or COALESCE on the rows that no earlier branch took,
+an operand of AND or OR on the rows that the operands which cannot raise leave undecided. All else is evaluated on all rows at once.
 """
 
 from __future__ import annotations
@@ -16,64 +17,72 @@ import pyarrow.compute as pc
 from clash.errors import DataError
 from clash.expressions import arithmetic, compare, temporal, text
 from clash.expressions import cast as casts
-from clash.expressions.literals import literal
 from clash.expressions.arrow_types import arrow_type
-from clash.expressions.values import Flags, Value, as_array, flags
+from clash.expressions.literals import literal
+from clash.expressions.values import Flags, Value, as_array, true_flags
+from clash.model.coercion import VOID
+from clash.model.expression_text import expression_text
 from clash.model.expressions import Call, Col, Expr, Lit
 from clash.model.expressions import columns as columns_of
 from clash.model.types import family, is_atomic
-from clash.model.coercion import VOID
 
-Columns = Callable[[Col], pa.Array]
+Columns = Callable[[Col], pa.Array]  # how a column's values are read
 Kernel = Callable[[Call, list[Value], str], Value]
 
 _KERNELS: dict[str, Kernel] = {**compare.KERNELS, **arithmetic.KERNELS, **text.KERNELS, **temporal.KERNELS, **casts.KERNELS}
-_TAKES_NULL = {"<=>", "in", "greatest", "least", "isnull", "isnotnull", "cast"}
-_RAISING = {"+", "-", "*", "/", "%", "neg", "abs", "round", "floor", "ceil", "cast", "substring"}
-_WIDENING = {"tinyint": 1, "smallint": 2, "int": 3, "bigint": 4, "float": 5, "double": 6}
+_ACCEPTS_VOID = {"<=>", "in", "greatest", "least", "isnull", "isnotnull", "cast"}
+_RAISING_OPS = {"+", "-", "*", "/", "%", "neg", "abs", "round", "floor", "ceil", "cast", "substring"}
+_NUMERIC_RANK = {"tinyint": 1, "smallint": 2, "int": 3, "bigint": 4, "float": 5, "double": 6}
 
 
 def evaluate(expr: Expr, columns: Columns, rows: int, timezone: str) -> pa.Array:
-    """The expression's value in every row, of `arrow_type(expr.type)`; `DataError` where Spark's ANSI mode raises."""
+    """The expression's value in every row, as an array of type `arrow_type(expr.type)`; raises DataError where Spark's ANSI mode raises.
+
+    `columns` gives the array of `rows` values of a column and is called at most once for each. `timezone` is the session's time zone.
+    """
     if rows == 0:
         return pa.array([], arrow_type(expr.type))
     return as_array(_Frame(columns, rows, timezone).value(expr), rows)
 
 
 def holds(exprs: Sequence[Expr], columns: Columns, rows: int, timezone: str) -> Flags | None:
-    """Are all of them true in a row? None if there are none."""
+    """Which rows satisfy all of the boolean expressions; None if there are no expressions.
+
+    Those that can raise are evaluated last, and only on the rows that satisfy the others.
+    """
     if not exprs:
         return None
-    frame, found = _Frame(columns, rows, timezone), np.ones(rows, dtype=np.bool_)
-    for at, expr in enumerate(sorted(exprs, key=_raises)):
-        if rows == 0 or (at and not found.any()):
+    frame, satisfied = _Frame(columns, rows, timezone), np.ones(rows, dtype=np.bool_)
+    for number, expr in enumerate(sorted(exprs, key=_can_raise)):
+        if rows == 0 or (number and not satisfied.any()):
             break
-        reached = None if at == 0 or not _raises(expr) else pa.array(found)
-        found &= flags(as_array(frame.reached(expr, reached), rows))
-    return found
+        mask = None if number == 0 or not _can_raise(expr) else pa.array(satisfied)
+        satisfied &= true_flags(as_array(frame.value_where(expr, mask), rows))
+    return satisfied
 
 
-def _raises(expr: Expr) -> bool:
+def _can_raise(expr: Expr) -> bool:
     if not isinstance(expr, Call):
         return False
-    if expr.op in _RAISING and not _safe(expr):
+    if expr.op in _RAISING_OPS and not _cannot_fail(expr):
         return True
-    return any(_raises(arg) for arg in expr.args)
+    return any(_can_raise(arg) for arg in expr.args)
 
 
-def _safe(call: Call) -> bool:
+def _cannot_fail(call: Call) -> bool:
+    """Casts that lose nothing but precision, and arithmetic on floating-point numbers, which does not overflow."""
     if call.op == "cast":
         source = call.args[0].type
-        return call.type == "string" or (source in _WIDENING and _WIDENING.get(call.type, 0) >= _WIDENING[source])
+        return call.type == "string" or (source in _NUMERIC_RANK and _NUMERIC_RANK.get(call.type, 0) >= _NUMERIC_RANK[source])
     return family(call.type) == "floating" and call.op in ("+", "-", "*", "neg", "abs", "round")
 
 
 class _Frame:
-    """Some rows: their columns, each asked for once."""
+    """The rows on which expressions are evaluated. Each of their columns is read once."""
 
     def __init__(self, columns: Columns, rows: int, timezone: str) -> None:
         self.columns, self.rows, self.timezone = columns, rows, timezone
-        self.held: dict[Col, pa.Array] = {}
+        self.cached: dict[Col, pa.Array] = {}
 
     def value(self, expr: Expr) -> Value:
         if isinstance(expr, Col):
@@ -84,9 +93,9 @@ class _Frame:
             return pa.scalar(None, pa.null())
         if expr.op in _LAZY:
             if self.rows > 1 and not any(columns_of(expr)):
-                return _Frame(self.columns, 1, self.timezone).array(expr)[0]
+                return _Frame(self.columns, 1, self.timezone).array(expr)[0]  # a constant
             return _LAZY[expr.op](self, expr)
-        if expr.op not in _TAKES_NULL and any(arg.type == VOID for arg in expr.args):
+        if expr.op not in _ACCEPTS_VOID and any(arg.type == VOID for arg in expr.args):
             return pa.scalar(None, arrow_type(expr.type))
         return self.call(expr, [self.value(arg) for arg in expr.args])
 
@@ -94,15 +103,16 @@ class _Frame:
         return as_array(self.value(expr), self.rows)
 
     def column(self, col: Col) -> pa.Array:
-        found = self.held.get(col)
-        if found is None:
-            found = self.columns(col)
-            if is_atomic(col.type) and found.type != arrow_type(col.type):
-                found = found.cast(arrow_type(col.type))  # e.g. another label of the time zone, or long strings
-            self.held[col] = found
-        return found
+        values = self.cached.get(col)
+        if values is None:
+            values = self.columns(col)
+            if is_atomic(col.type) and values.type != arrow_type(col.type):
+                values = values.cast(arrow_type(col.type))  # for example from large_string, or from another label of the time zone
+            self.cached[col] = values
+        return values
 
     def call(self, call: Call, args: list[Value]) -> Value:
+        """Run the kernel of a call; an error gets the expression's text as its detail."""
         kernel = _KERNELS[call.op]
         constant = all(isinstance(arg, pa.Scalar) for arg in args)
         try:
@@ -110,81 +120,78 @@ class _Frame:
                 return kernel(call, [pa.repeat(arg, 1) for arg in args], self.timezone)[0]
             return kernel(call, args, self.timezone)
         except DataError as error:
-            raise DataError(error.what, f"{_written(call)}{': ' + error.detail if error.detail else ''}", error.hint) from None
+            raise DataError(error.what, f"{expression_text(call)}{': ' + error.detail if error.detail else ''}", error.hint) from None
         except pa.ArrowInvalid:
             raise DataError(
-                "a number is out of range", _written(call), f"the result does not fit {call.type}; CAST to a wider type"
+                "a number is out of range", expression_text(call), f"the result does not fit {call.type}; CAST to a wider type"
             ) from None
 
-    def reached(self, expr: Expr, mask: pa.Array | None) -> Value:
-        """The value in the rows of the mask; in the others it may be anything, but nothing there raises."""
-        if mask is None or not _raises(expr):
+    def value_where(self, expr: Expr, mask: pa.Array | None) -> Value:
+        """The value in the rows of the mask (None: all rows). Other rows have an arbitrary value and never raise."""
+        if mask is None or not _can_raise(expr):
             return self.value(expr)
         count = mask.true_count
         if count == self.rows:
             return self.value(expr)
         if count == 0:
             return pa.scalar(None, arrow_type(expr.type))
-        part = _Frame(lambda col: self.column(col).filter(mask), count, self.timezone)
-        return pc.replace_with_mask(pa.nulls(self.rows, arrow_type(expr.type)), mask, part.array(expr))
+        selected = _Frame(lambda col: self.column(col).filter(mask), count, self.timezone)
+        return pc.replace_with_mask(pa.nulls(self.rows, arrow_type(expr.type)), mask, selected.array(expr))
 
 
-def _written(call: Call) -> str:
-    from clash.explain.wording import predicate  # only when something went wrong: workers do without the planner
+def _connective(combine: Callable[[Any, Any], Any], neutral: bool) -> Callable[[_Frame, Call], Value]:
+    """AND or OR: the operands that cannot raise first, the others on the rows that these leave undecided.
 
-    return predicate(call)
-
-
-def _connective(join: Callable[[Any, Any], Any], open_if_null: bool) -> Callable[[_Frame, Call], Value]:
-    """AND, OR: those that cannot raise first, the others where these leave it open."""
+    `neutral` is the value that leaves a row undecided, as NULL does: true for AND, false for OR.
+    """
 
     def connect(frame: _Frame, call: Call) -> Value:
-        found: Value = None
-        for arg in sorted(call.args, key=_raises):
-            reached = None
-            if found is not None and _raises(arg):
-                decided = pc.fill_null(as_array(found, frame.rows), open_if_null)
-                reached = decided if open_if_null else pc.invert(decided)
-            value = frame.reached(arg, reached)
+        result: Value = None
+        for arg in sorted(call.args, key=_can_raise):
+            undecided = None
+            if result is not None and _can_raise(arg):
+                filled = pc.fill_null(as_array(result, frame.rows), neutral)
+                undecided = filled if neutral else pc.invert(filled)
+            value = frame.value_where(arg, undecided)
             if arg.type == VOID:
                 value = pa.scalar(None, pa.bool_())
-            found = value if found is None else join(found, value)
-        return found
+            result = value if result is None else combine(result, value)
+        return result
 
     return connect
 
 
 def _case(frame: _Frame, call: Call) -> Value:
-    """Every row takes the first branch whose condition is true; conditions and values see only rows that get to them."""
-    *branches, other = call.args
-    left: pa.Array | None = None  # rows that no branch took so far; None is all
+    """Each row takes the first branch whose condition is true; conditions and results are evaluated only on rows that reach them."""
+    *branches, default = call.args
+    remaining: pa.Array | None = None  # the rows that no branch has taken so far; None is all rows
     taken: list[tuple[pa.Array, Value]] = []
     for condition, result in zip(branches[::2], branches[1::2], strict=True):
         if condition.type == VOID:
             continue
-        hit = pc.fill_null(as_array(frame.reached(condition, left), frame.rows), False)
-        hit = hit if left is None else pc.and_(hit, left)
-        taken.append((hit, _as(frame, frame.reached(result, hit), result, call.type)))
-        left = pc.invert(hit) if left is None else pc.and_not(left, hit)
-    found = _as(frame, frame.reached(other, left), other, call.type)
-    for hit, value in taken:
-        found = pc.if_else(hit, value, found)
-    return found
+        matching = pc.fill_null(as_array(frame.value_where(condition, remaining), frame.rows), False)
+        matching = matching if remaining is None else pc.and_(matching, remaining)
+        taken.append((matching, _cast(frame, frame.value_where(result, matching), result, call.type)))
+        remaining = pc.invert(matching) if remaining is None else pc.and_not(remaining, matching)
+    values = _cast(frame, frame.value_where(default, remaining), default, call.type)
+    for matching, value in taken:
+        values = pc.if_else(matching, value, values)
+    return values
 
 
 def _coalesce(frame: _Frame, call: Call) -> Value:
-    found: Value = None
+    values: Value = None
     for arg in call.args:
-        missing = None if found is None else pc.is_null(as_array(found, frame.rows))
+        missing = None if values is None else pc.is_null(as_array(values, frame.rows))
         if missing is not None and missing.true_count == 0:
             break
-        value = _as(frame, frame.reached(arg, missing), arg, call.type)
-        found = value if found is None else pc.coalesce(found, value)
-    return found
+        value = _cast(frame, frame.value_where(arg, missing), arg, call.type)
+        values = value if values is None else pc.coalesce(values, value)
+    return values
 
 
-def _as(frame: _Frame, value: Value, expr: Expr, kind: str) -> Value:
-    return casts.bring(value, expr.type, kind, frame.timezone)
+def _cast(frame: _Frame, value: Value, expr: Expr, kind: str) -> Value:
+    return casts.cast_value(value, expr.type, kind, frame.timezone)
 
 
 _LAZY: dict[str, Callable[[_Frame, Call], Value]] = {

@@ -1,4 +1,4 @@
-"""Literals as Arrow scalars: equal literals give equal scalars in every process."""
+"""Literals as Arrow scalars. Equal literals give equal scalars in every process."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from functools import lru_cache
 
 import pyarrow as pa
 
-from clash.expressions.temporal import from_local
 from clash.expressions.arrow_types import arrow_type
+from clash.expressions.temporal import from_local
 from clash.model.expressions import Lit
 
 
 def literal(lit: Lit, timezone: str) -> pa.Scalar:
-    """A timestamp without an offset is in the session's time zone."""
+    """The literal as a scalar; a timestamp without an offset is in the session's time zone."""
     return _literal(lit, repr(lit.value), timezone)
 
 
 @lru_cache(maxsize=4096)
-def _literal(lit: Lit, spelled: str, timezone: str) -> pa.Scalar:
-    """`spelled` tells 0.0 from -0.0, which are equal as keys."""
+def _literal(lit: Lit, representation: str, timezone: str) -> pa.Scalar:
+    """`representation` is part of the cache key only: it distinguishes 0.0 from -0.0, which are equal as keys."""
     kind = arrow_type(lit.type)
     value = lit.value
     if value is None:
