@@ -1,4 +1,4 @@
-"""The public names that others call, and what importing them brings along."""
+"""The public names, and which modules importing them loads."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def test_names() -> None:
         clash.optimise  # noqa: B018
 
 
-def test_the_call_of_the_design() -> None:
+def test_the_call_in_the_design() -> None:
     stats = clash.Statistics(
         rates={"R": 100, "S": 100},
         selectivities={"R.a = S.a": 0.01},
@@ -50,7 +50,7 @@ def test_the_call_of_the_design() -> None:
     assert {name for order in plan.probe_orders for name in order.queries} == {"q1", "q2"}
     assert {store.key.stream for store in plan.stores} >= {"R", "S", "T", "U"}
     assert plan.explain() == plan.explain(format="text")
-    text = plan.explain().replace("⇉", "»")  # a step that goes to all workers has an arrow of its own
+    text = plan.explain().replace("⇉", "»")  # a step that is sent to all workers has a different arrow
     assert all(str(order) in text for order in plan.probe_orders)
     assert json.loads(plan.explain(format="json"))
     assert plan.explain(format="dot").startswith("digraph")
@@ -66,18 +66,18 @@ def test_compare_and_what_if() -> None:
     answer = plan.what_if("S(b), T(b)")
     assert 0 <= answer.marginal <= answer.alone
     assert answer.plan.cost == pytest.approx(plan.cost + answer.marginal)
-    assert len(plan.queries) == 1  # nothing has changed
+    assert len(plan.queries) == 1  # the plan itself is unchanged
 
 
 def test_defaults() -> None:
     plan = clash.optimize({"q1": "SELECT R.a FROM R JOIN S ON R.a = S.a"})
-    asked = plan.asked
-    assert (asked.workers, asked.strategy, asked.formulation, asked.cost, asked.layouts, asked.mirs, asked.time_limit, asked.gap) == (
-        4, "global", "compact", "full", "one", True, 10.0, 0.0,
-    )  # fmt: skip
+    request = plan.request
+    options = (request.workers, request.strategy, request.formulation, request.cost, request.layouts, request.mirs, request.time_limit)
+    assert options == (4, "global", "compact", "full", "one", True, 10.0)
+    assert request.gap == 0.0
 
 
-def test_errors_read_well() -> None:
+def test_error_text() -> None:
     error = clash.ClashError("what is wrong", "the piece", "what to write")
     assert str(error) == "what is wrong\n  detail: the piece\n  hint: what to write"
     assert str(clash.ClashError("alone")) == "alone"

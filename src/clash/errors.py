@@ -1,4 +1,4 @@
-"""What a user sees when the input is wrong: what, detail and hint, never a stack trace."""
+"""The errors that users see. Each has three parts: what is wrong, a detail and a hint; a stack trace is never needed to understand one."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from typing import TypeVar
 
 
 class ClashError(Exception):
-    """A mistake that the user can mend.
+    """Base class of all errors that a user can correct.
 
-    `what` is one lower-case line, `detail` the offending piece and its place, `hint` what to write instead.
+    `what` is one lower-case line, `detail` the offending piece and where it is, `hint` what to write or do instead.
     """
 
     def __init__(self, what: str, detail: str = "", hint: str = "") -> None:
@@ -25,36 +25,36 @@ class ClashError(Exception):
 
 
 class QueryError(ClashError):
-    """A query that cannot be understood, or that asks for something that is not supported."""
+    """A query that cannot be parsed or resolved, or that uses something that is not supported."""
 
 
 class OptionError(ClashError):
-    """An argument outside its range."""
+    """An argument of the wrong type or outside its range."""
 
 
 class DataError(ClashError):
-    """A value for which an expression has no answer under ANSI rules: an overflow, a division by zero, a malformed text."""
+    """A value for which an expression has no result under ANSI rules: an overflow, a division by zero, a malformed text."""
 
 
 class StateError(ClashError):
-    """A file of the state that cannot be written, read or believed."""
+    """A file of the state that cannot be written or read, or whose content is not what was recorded."""
 
 
 class CheckpointError(ClashError):
-    """A checkpoint that belongs to another job, or that this version cannot go on from."""
+    """A checkpoint that belongs to another job, or from which this version cannot continue."""
 
 
 class SinkError(ClashError):
-    """A sink that cannot take the results."""
+    """A sink that cannot accept the results."""
 
 
 class SourceError(ClashError):
-    """A source that does not deliver what its stream was declared to be."""
+    """A source whose data does not match the declaration of its stream."""
 
 
 E = TypeVar("E", bound=ClashError)
 
 
-def told(error: E, where: str) -> E:
-    """The same error, with the place where it happened."""
+def with_context(error: E, where: str) -> E:
+    """A copy of the error whose detail also says where it occurred."""
     return type(error)(error.what, f"{error.detail} ({where})" if error.detail else where, error.hint)

@@ -1,8 +1,7 @@
-"""Where results go.
+"""Sinks: where the results of a query go.
 
-`Parquet` files become visible with the commit of their batch: each result is there exactly once. `Memory` keeps results in this
-process. A function (`Console`, `ForeachBatch`) is handed each batch at least once: after a crash it may see a batch again, under
-the same number and with the same rows.
+`Parquet` is exactly once: files become visible with the commit of their batch. `Memory` holds results in this process. `Console` and
+`ForeachBatch` call a function at least once per batch: after a crash they may receive a batch again, with the same number and rows.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from clash.errors import OptionError
 
 @dataclass(frozen=True)
 class Parquet:
-    """Parquet files in a folder, read by anyone who reads Parquet; a relative path is meant from where the program runs."""
+    """Parquet files in a folder. A relative path is resolved against the working directory of the program."""
 
     path: str | os.PathLike[str]
 
@@ -28,19 +27,19 @@ class Parquet:
 
     @property
     def url(self) -> str:
-        """Absolute: tasks may run in another folder, or on another machine."""
+        """The absolute path or URL: tasks may run in another working directory, or on another machine."""
         path = os.fspath(self.path)
         return path if ":/" in path else str(Path(path).expanduser().absolute())
 
 
 @dataclass(frozen=True)
 class Memory:
-    """Kept in the memory of this process, for `run.results`; gone with it."""
+    """Results stay in the memory of this process, for `run.results`, and are lost when it ends."""
 
 
 @dataclass(frozen=True)
 class Console:
-    """The first `rows` results of each batch on standard output."""
+    """Prints the first `rows` results of each batch to standard output."""
 
     rows: int = 20
 
@@ -51,7 +50,7 @@ class Console:
 
 @dataclass(frozen=True)
 class ForeachBatch:
-    """`function(df, batch)` for every batch: a DataFrame of its results, which may be empty, and its number."""
+    """Calls `function(df, batch)` for every batch, with a DataFrame of its results, which may be empty, and its number."""
 
     function: Callable[[Any, int], object]
 

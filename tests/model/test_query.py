@@ -1,4 +1,4 @@
-"""Sub-joins, by which queries share, and how far apart in time the parts of a result can be."""
+"""Sub-joins, the unit of sharing between queries, and how far apart in event time the parts of a result can be."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ def query(text: str) -> Query:
 JOINED = query("SELECT R.v FROM R, S, T WHERE R.a = S.a AND S.a = T.a AND S.b = T.b AND R.v > 1 AND T.v > 2 AND R.v < T.v AND R.v < S.v")
 
 
-def test_what_a_part_keeps() -> None:
+def test_restriction_to_some_relations() -> None:
     part = JOINED.join.sub([R, T])
     assert part.relations == {R, T}
-    (equal,) = part.classes  # R.a = T.a holds by way of S, which is not there
+    (equal,) = part.classes  # R.a = T.a holds by way of S, which is not part of it
     assert sorted(map(str, equal)) == ["R.a", "T.a"]
     assert len(part.filters) == 2
     assert [relations(e) for e in part.residuals] == [{R, T}]
@@ -41,7 +41,7 @@ def test_what_a_part_keeps() -> None:
 
 
 @given(st.sets(st.sampled_from([R, S, T])), st.sets(st.sampled_from([R, S, T])))
-def test_parts_of_parts(keep: set[Relation], inner: set[Relation]) -> None:
+def test_restricting_twice(keep: set[Relation], inner: set[Relation]) -> None:
     part = JOINED.join.sub(keep)
     assert part.sub(inner & keep) == JOINED.join.sub(inner & keep)
     assert part.sub(keep) == part
@@ -67,19 +67,19 @@ def both(first: str, second: str) -> tuple[SubJoin, SubJoin]:
         ("R.a = S.a AND S.b = U.b AND U.v > R.v", True),
     ],
 )
-def test_when_a_part_is_shared(change: str, same: bool) -> None:
+def test_equal_sub_joins_of_two_queries(change: str, same: bool) -> None:
     one, other = both("SELECT R.v FROM R, S WHERE R.a = S.a", f"SELECT R.v FROM R, S, U WHERE {change}")
     assert (one == other.sub([R, S])) == same
 
 
-def test_windows_are_part_of_it() -> None:
+def test_windows_distinguish_sub_joins() -> None:
     one, other = both("SELECT R.v FROM R, S WHERE R.a = S.a", "SELECT /*+ WINDOW(R, '1 second') */ R.v FROM R, S WHERE R.a = S.a")
     assert one != other
     assert one.sub([S]) == other.sub([S])
     assert one.sub([R]) != other.sub([R])
 
 
-def test_a_self_join_names_its_aliases() -> None:
+def test_aliases_of_a_self_join_are_numbered() -> None:
     join = query("SELECT x.v FROM R x JOIN R y ON x.a = y.b").join
     assert sorted(map(str, join.relations)) == ["R", "R#2"]
 
@@ -87,18 +87,18 @@ def test_a_self_join_names_its_aliases() -> None:
 # ---- reach ---------------------------------------------------------------------------------------------------
 
 
-def slow_reach(asked: Query, k: Relation, j: Relation) -> int | None:
+def slow_reach(parsed: Query, k: Relation, j: Relation) -> int | None:
     """The shortest of all simple paths from k to j: a window leads from its relation to every other, a bound from b to a."""
     if k == j:
         return 0
-    windows = dict(asked.join.windows)
-    inner = sorted(asked.join.relations - {k, j})
+    windows = dict(parsed.join.windows)
+    inner = sorted(parsed.join.relations - {k, j})
     best: int | None = None
     for size in range(len(inner) + 1):
         for between in itertools.permutations(inner, size):
             total: int | None = 0
             for x, y in itertools.pairwise((k, *between, j)):
-                steps = [d for a, b, d in asked.bounds if (b, a) == (x, y)]
+                steps = [d for a, b, d in parsed.bounds if (b, a) == (x, y)]
                 window = windows[x]
                 if window is not None:
                     steps.append(window)
@@ -122,13 +122,12 @@ def banded(draw: st.DrawFn) -> Query:
 
 
 @given(banded())
-def test_reach_is_the_shortest_path(asked: Query) -> None:
-    found = asked.reach()
-    rels = sorted(asked.join.relations)
-    assert found == {(k, j): slow_reach(asked, k, j) for k in rels for j in rels}
+def test_reach_is_the_shortest_path(banded_query: Query) -> None:
+    rels = sorted(banded_query.join.relations)
+    assert banded_query.reach() == {(k, j): slow_reach(banded_query, k, j) for k in rels for j in rels}
 
 
 def test_reach_by_hand() -> None:
-    asked = query("SELECT R.v FROM R, T WHERE R.a = T.a AND R.ts BETWEEN T.ts - INTERVAL 2 SECONDS AND T.ts + INTERVAL 3 SECONDS")
-    assert asked.reach() == {(R, R): 0, (T, T): 0, (R, T): 2_000_000, (T, R): 3_000_000}
+    bounded = query("SELECT R.v FROM R, T WHERE R.a = T.a AND R.ts BETWEEN T.ts - INTERVAL 2 SECONDS AND T.ts + INTERVAL 3 SECONDS")
+    assert bounded.reach() == {(R, R): 0, (T, T): 0, (R, T): 2_000_000, (T, R): 3_000_000}
     assert query("SELECT R.v FROM R, T WHERE R.a = T.a").reach()[T, R] is None

@@ -1,4 +1,4 @@
-"""Statistics: every number is checked when they are made, and what is saved comes back."""
+"""Statistics: the constructor checks every number, and saved statistics can be loaded."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ STATISTICS = st.builds(
 
 
 @given(STATISTICS)
-def test_there_and_back(statistics: Statistics) -> None:
+def test_json_round_trip(statistics: Statistics) -> None:
     assert Statistics.from_json(json.loads(json.dumps(statistics.to_json()))) == statistics
 
 
-def test_through_a_file(tmp_path: Path) -> None:
+def test_file_round_trip(tmp_path: Path) -> None:
     statistics = Statistics(rates={"R": 100}, selectivities={"R.a = S.a": 0.01}, sizes={("T", "S"): 150}, default_rate=5)
     statistics.save(tmp_path / "stats.json")
     assert Statistics.load(tmp_path / "stats.json") == Statistics.load(str(tmp_path / "stats.json")) == statistics
@@ -52,7 +52,7 @@ def test_sizes_are_by_set_of_streams() -> None:
 
 @pytest.mark.parametrize("value", [-1, -1e-9, math.nan, math.inf, -math.inf, "1", None, True, [1], 1j])
 @pytest.mark.parametrize("field", ["rates", "selectivities", "sizes", "default_rate", "default_selectivity"])
-def test_numbers_that_are_none(field: str, value: object) -> None:
+def test_invalid_numbers(field: str, value: object) -> None:
     key: Any = ("S", "T") if field == "sizes" else "R.a = S.a"
     with pytest.raises(OptionError) as error:
         Statistics(**{field: value if field.startswith("default") else {key: value}})  # type: ignore[arg-type]
@@ -100,8 +100,8 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
         assert str(path) in error.value.detail
 
 
-def test_a_place_that_cannot_be_written_is_named(tmp_path: Path) -> None:
-    for place in (tmp_path, tmp_path / "missing" / "stats.json", None):
+def test_a_path_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+    for path in (tmp_path, tmp_path / "missing" / "stats.json", None):
         with pytest.raises(OptionError, match="cannot write the statistics") as caught:
-            Statistics().save(place)  # type: ignore[arg-type]
-        assert str(place) in caught.value.detail
+            Statistics().save(path)  # type: ignore[arg-type]
+        assert str(path) in caught.value.detail

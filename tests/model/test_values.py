@@ -47,12 +47,12 @@ def test_durations(text: str, micros: int) -> None:
 
 
 @given(st.integers(0, LONGEST))
-def test_durations_there_and_back(micros: int) -> None:
+def test_duration_round_trip(micros: int) -> None:
     assert parse_duration(show_duration(micros), "the window") == pytest.approx(micros, abs=0 if micros < 2**53 else 64)
 
 
 def test_timeouts() -> None:
-    """Seconds, or as all durations are written; what no lock could wait for is cut."""
+    """Seconds, or a duration; a timeout longer than a lock can wait for is cut to that."""
     given = [None, 0, 1.5, "1 second", "250ms", float("inf")]
     assert [parse_timeout(value, "the timeout") for value in given] == [None, 0.0, 1.5, 1.0, 0.25, TIMEOUT_MAX]
 
@@ -65,7 +65,7 @@ def test_wrong_timeouts(wrong: Any) -> None:
     assert caught.value.hint
 
 
-def test_shown_in_the_largest_whole_unit() -> None:
+def test_durations_are_shown_in_the_largest_whole_unit() -> None:
     assert [show_duration(m) for m in (None, 0, 1, 1_000_000, 90_000_000, 604_800_000_000)] == [
         "unbounded",
         "0 seconds",
@@ -79,7 +79,7 @@ def test_shown_in_the_largest_whole_unit() -> None:
 @pytest.mark.parametrize(
     "text", ["", " ", "5", "seconds", "-5 seconds", "5 secondss", "5 months", "5 seconds x", "∞", "٥ seconds", "1e3 s"]
 )
-def test_no_durations(text: str) -> None:
+def test_malformed_durations(text: str) -> None:
     with pytest.raises(OptionError) as error:
         parse_duration(text, "the window of stream R")
     assert error.value.what.startswith("the window of stream R")
@@ -103,9 +103,9 @@ def test_too_long() -> None:
 # ---- types ---------------------------------------------------------------------------------------------------
 
 
-def test_one_spelling() -> None:
-    spelled = [normalise(t) for t in ("LONG", "Integer", " short ", "byte", "real", "DECIMAL", "decimal(10, 2)", "varchar(5)", "char(1)")]
-    assert spelled == ["bigint", "int", "smallint", "tinyint", "float", "decimal(10,0)", "decimal(10,2)", "string", "string"]
+def test_canonical_spelling() -> None:
+    spellings = [normalise(t) for t in ("LONG", "Integer", " short ", "byte", "real", "DECIMAL", "decimal(10, 2)", "varchar(5)", "char(1)")]
+    assert spellings == ["bigint", "int", "smallint", "tinyint", "float", "decimal(10,0)", "decimal(10,2)", "string", "string"]
     assert normalise("array<int>") == "array<int>"
 
 
@@ -119,7 +119,7 @@ def test_exact_is_an_equivalence(a: str, b: str, c: str) -> None:
         assert exact(a, c)
 
 
-def test_what_joins_what() -> None:
+def test_which_types_can_be_joined() -> None:
     assert exact("int", "bigint")
     assert not exact("int", "double")
     assert joinable("int", "double")
@@ -176,7 +176,7 @@ def test_streams_that_are_refused(name: str, kinds: dict[str, str], options: dic
 
 
 @given(st.builds(Layout, st.just("hash"), st.none() | NAMES, st.none() | RELATIONS) | st.sampled_from([ONE, ALL]))
-def test_layouts_there_and_back(layout: Layout) -> None:
+def test_layout_round_trip(layout: Layout) -> None:
     assert Layout.from_json(json.loads(json.dumps(layout.to_json()))) == layout
 
 
@@ -200,8 +200,7 @@ EXPRESSIONS = st.recursive(
 
 
 @given(EXPRESSIONS)
-def test_expressions_there_and_back(expression: Expr) -> None:
+def test_expression_round_trip(expression: Expr) -> None:
     assert from_json(json.loads(json.dumps(to_json(expression)))) == expression
-    found = list(columns(expression))
-    assert relations(expression) == {column.relation for column in found}
+    assert relations(expression) == {column.relation for column in columns(expression)}
     assert str(expression)

@@ -69,8 +69,8 @@ def _call(call: Call, row: Mapping[Relation, Row]) -> Any:
     if op == "coalesce":
         return next((a for a in args if a is not None), None)
     if op in ("greatest", "least"):
-        held = [a for a in args if a is not None]
-        return (max(held) if op == "greatest" else min(held)) if held else None
+        values = [a for a in args if a is not None]
+        return (max(values) if op == "greatest" else min(values)) if values else None
     if op in ("isnull", "isnotnull"):
         return (args[0] is None) == (op == "isnull")
     if op == "<=>":

@@ -1,4 +1,4 @@
-"""Equivalent spellings give one join; expressions survive JSON."""
+"""Equivalent spellings give the same join; expressions survive JSON."""
 
 from __future__ import annotations
 
@@ -79,12 +79,12 @@ def _join(rest: str) -> object:
 
 
 @pytest.mark.parametrize(("one", "other"), SAME)
-def test_one_join(one: str, other: str) -> None:
+def test_equivalent_spellings_give_the_same_join(one: str, other: str) -> None:
     assert _join(one) == _join(other)
 
 
 @pytest.mark.parametrize(("one", "other"), DIFFERENT)
-def test_two_joins(one: str, other: str) -> None:
+def test_different_conditions_give_different_joins(one: str, other: str) -> None:
     assert _join(one) != _join(other)
 
 
@@ -106,21 +106,21 @@ _expr = st.recursive(
 
 
 @given(_expr)
-def test_normalising_twice_changes_nothing(expr: Expr) -> None:
+def test_normalising_is_idempotent(expr: Expr) -> None:
     once = normalise(expr)
     assert normalise(once) == once
 
 
 @given(_expr)
 def test_order_does_not_matter(expr: Expr) -> None:
-    def turned(e: Expr) -> Expr:
-        return Call(e.op, tuple(map(turned, e.args[::-1])), e.type) if isinstance(e, Call) and e.op in ("and", "or", "=", "<>") else e
+    def reversed_(e: Expr) -> Expr:
+        return Call(e.op, tuple(map(reversed_, e.args[::-1])), e.type) if isinstance(e, Call) and e.op in ("and", "or", "=", "<>") else e
 
-    assert normalise(turned(expr)) == normalise(expr)
+    assert normalise(reversed_(expr)) == normalise(expr)
 
 
 @given(_expr)
-def test_json_and_back(expr: Expr) -> None:
+def test_json_round_trip(expr: Expr) -> None:
     assert from_json(json.loads(json.dumps(to_json(expr)))) == expr
 
 

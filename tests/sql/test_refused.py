@@ -1,4 +1,4 @@
-"""What is refused, word for word. `CLASH_REWRITE=1 pytest tests/sql/test_refused.py` writes the messages anew."""
+"""Refused queries and their exact error messages. `CLASH_REWRITE=1 pytest tests/sql/test_refused.py` rewrites the expected messages."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ def _message(text: str) -> str:
 
 def test_messages() -> None:
     blocks = _blocks()
-    found = [(text, _message(text)) for text, _ in blocks]
+    actual = [(text, _message(text)) for text, _ in blocks]
     if os.environ.get("CLASH_REWRITE"):
-        head = "# Queries that are refused, and what is said. Written by tests/sql/test_refused.py with CLASH_REWRITE=1."
-        body = ["\n".join([*(f"> {line}" for line in text.splitlines()), message]) for text, message in found]
+        head = "# Queries that are refused, and their error messages. Written by tests/sql/test_refused.py with CLASH_REWRITE=1."
+        body = ["\n".join([*(f"> {line}" for line in text.splitlines()), message]) for text, message in actual]
         _FILE.write_text("\n\n".join([head, *body]) + "\n")
     else:
-        assert found == blocks
-    assert [text for text, message in found if message == "accepted"] == []
+        assert actual == blocks
+    assert [text for text, message in actual if message == "accepted"] == []
 
 
 def test_every_message_is_complete() -> None:
@@ -76,13 +76,13 @@ _JOIN = "SELECT R.a FROM R JOIN S ON R.a = S.a"
         ("SELECT " + "a + " * 5000 + "a FROM R", "the expression is nested too deeply"),
     ],
 )
-def test_not_even_a_query(text: str, what: str) -> None:
+def test_text_that_cannot_be_parsed(text: str, what: str) -> None:
     with pytest.raises(QueryError) as error:
         parse_query("q", text, STREAMS)
     assert error.value.what == what
 
 
-def test_long_chains_are_fine() -> None:
+def test_long_chains_of_and_and_or_are_accepted() -> None:
     query = parse_query("q", "SELECT a FROM R WHERE " + " OR ".join(f"a = {n}" for n in range(10_000)), STREAMS)
     (only,) = query.join.filters
     assert len(getattr(only, "args", ())) == 10_001

@@ -1,4 +1,4 @@
-"""The parsed query against DuckDB running the text itself, on small random tables with NULLs."""
+"""Results of the parsed query against those of DuckDB for the same text, on small random tables with NULLs."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _KINDS = {"a": "BIGINT", "b": "INTEGER", "name": "VARCHAR", "c": "VARCHAR", "ts"
 _COLUMNS = {"R": ("a", "b", "name", "ts"), "S": ("a", "b", "name", "ts"), "T": ("b", "c", "ok")}
 
 
-_DB = duckdb.connect()  # one for all: opening one takes longer than a query
+_DB = duckdb.connect()  # one connection for all tests: opening one takes longer than a query
 _DB.execute("PRAGMA disable_optimizer")  # DuckDB 2.0 gets `CASE … END IN (0)` over NULLs wrong with it
 
 
@@ -121,7 +121,7 @@ def test_results_are_duckdbs(text: str, tables: dict[str, list[dict[str, Any]]])
     try:
         query = parse_query("q", text, STREAMS)
     except QueryError as error:
-        # the generator may write a condition that is constant; nothing else of what it writes is refused
+        # the generator may produce a constant condition; everything else that it produces is supported
         assert error.what in ("the condition is never true", "the condition names no column"), f"{text}\n{error}"
         return
     assert run(query, tables) == _duck(text, tables), text

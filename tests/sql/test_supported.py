@@ -1,4 +1,4 @@
-"""What each supported form becomes."""
+"""The parsed query of each supported form."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def _show(query: Query) -> dict[str, object]:
         ("FROM R JOIN S ON R.a = S.a AND R.ts = S.ts", {"classes": ["R.a = S.a", "R.ts = S.ts"], "bounds": [("R", "S", 0), ("S", "R", 0)]}),
         ("FROM R JOIN S ON R.a = S.a AND R.ts = S.ts + INTERVAL 1 SECOND",
          {"classes": ["R.a = S.a"], "residuals": ["=(R.ts, +(S.ts, 1000000))"], "bounds": [("R", "S", SECOND), ("S", "R", -SECOND)]}),
-        # a timestamp without zone is no fixed time away from one with
+        # a timestamp without time zone and one with do not differ by a constant
         ("FROM R JOIN U ON R.a = U.key WHERE R.ts < U.n", {"classes": ["R.a = U.key"], "residuals": ["<(R.ts, U.n)"]}),
         ("FROM U WHERE `k c` = 1", {"filters": ["=(U.k c, 1)"]}),
         ("FROM R WHERE 1 = 1 AND TRUE AND a = 1", {"filters": ["=(R.a, 1)"]}),
@@ -94,7 +94,7 @@ def test_outputs(text: str, names: str) -> None:
     assert " ".join(o.name for o in _parse(text).outputs) == names
 
 
-def test_unnamed_outputs_are_called_what_they_are() -> None:
+def test_unnamed_outputs_are_named_by_their_text() -> None:
     text = "SELECT a+1, upper( name ), ts + INTERVAL 5 SECONDS, CASE WHEN a>1 THEN 2 ELSE 3 END, (a + b) * 2 FROM R"
     names = ["a+1", "upper( name )", "ts + INTERVAL 5 SECONDS", "CASE WHEN a>1 THEN 2 ELSE 3 END", "(a + b) * 2"]
     assert [o.name for o in _parse(text).outputs] == names
@@ -184,7 +184,7 @@ def test_schemas_from_the_queries() -> None:
     assert all(window is None for q in queries for _, window in q.join.windows)
 
 
-def test_declared_streams_that_are_used_come_back() -> None:
+def test_only_declared_streams_that_are_used_are_returned() -> None:
     queries, streams = parse_queries({"q": "SELECT r.a FROM r JOIN S USING (a)"}, STREAMS, {"q": {"S": "1 s"}})
     assert streams == {"R": STREAMS["R"], "S": STREAMS["S"]}
     assert (Relation("S"), SECOND) in queries[0].join.windows

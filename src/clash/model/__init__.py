@@ -1,0 +1,17 @@
+"""The vocabulary that every other package shares: streams, relations, expressions, queries, types and statistics as frozen data.
+
+It imports nothing of the project but `clash.errors`. Start with `query`: a `Query` and its `SubJoin` are what the planner works on.
+
+| module            | content                                                                                       |
+|-------------------|-----------------------------------------------------------------------------------------------|
+| `stream`          | a declared stream: name, typed columns, time column, window, lateness, idle time              |
+| `relation`        | a relation (an alias of a stream, numbered) and an attribute of it                            |
+| `expressions`     | scalar expressions: columns, literals, calls                                                  |
+| `expression_text` | an expression as SQL text, for people                                                         |
+| `query`           | a query, its sub-joins, and how far apart in event time the parts of a result can be          |
+| `layout`          | how the rows of a store are partitioned over the workers                                      |
+| `statistics`      | rates, selectivities and known join sizes, checked, and as a JSON file                        |
+| `types`           | Spark's type names: one spelling, families of exactly comparable types, which types may join  |
+| `coercion`        | Spark's result types of operators, and which casts exist                                      |
+| `durations`       | durations as users write them, in microseconds                                                |
+"""

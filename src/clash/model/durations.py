@@ -1,4 +1,4 @@
-"""Durations as users write them ("5 seconds"), kept as whole microseconds."""
+"""Durations as users write them ("5 seconds"), represented as whole microseconds."""
 
 from __future__ import annotations
 
@@ -17,20 +17,25 @@ _UNITS = {
     "day": 86_400_000_000,
     "week": 604_800_000_000,
 }
-_SHORT = {"us": "microsecond", "ms": "millisecond", "s": "second", "sec": "second", "min": "minute", "m": "minute",
+_ABBREVIATIONS = {"us": "microsecond", "ms": "millisecond", "s": "second", "sec": "second", "min": "minute", "m": "minute",
           "h": "hour", "d": "day", "w": "week"}  # fmt: skip
 _PART = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([a-z]+)\s*,?", re.IGNORECASE | re.ASCII)
-LONGEST = 10_000 * 365 * _UNITS["day"]  # longer than any event time that a timestamp can hold
+LONGEST = 10_000 * 365 * _UNITS["day"]  # 10,000 years: from 1970 on, beyond every event time of a Spark timestamp
 
 
 def unit_micros(unit: str) -> int | None:
+    """Microseconds of one unit, by its name, plural or abbreviation, in any case; None for an unknown unit."""
     unit = unit.lower()
-    unit = _SHORT.get(unit, unit)
+    unit = _ABBREVIATIONS.get(unit, unit)
     return _UNITS.get(unit) or _UNITS.get(unit.removesuffix("s"))
 
 
 def parse_duration(text: str, where: str) -> int:
-    """Microseconds of e.g. `1 minute 30 seconds`; `where` names the argument in the error."""
+    """Microseconds of a duration; `where` names the argument in errors.
+
+    >>> parse_duration("1 minute 30 seconds", "the window")
+    90000000
+    """
     hint = 'write a duration such as "5 seconds" or "1 hour 30 minutes"'
     if not isinstance(text, str):
         raise OptionError(f"{where} is not a duration", repr(text), hint)
@@ -49,7 +54,7 @@ def parse_duration(text: str, where: str) -> int:
 
 
 def parse_timeout(value: float | str | None, where: str) -> float | None:
-    """How long a call waits, in seconds: a number of them, or a duration; None is for ever."""
+    """How long a call waits, in seconds, given as a number of seconds or as a duration; None waits without limit."""
     hint = 'write seconds, such as 1.5, a duration such as "1 second", or None to wait for as long as it takes'
     if isinstance(value, str):
         return min(parse_duration(value, where) / 1_000_000, TIMEOUT_MAX)
@@ -59,7 +64,11 @@ def parse_timeout(value: float | str | None, where: str) -> float | None:
 
 
 def show_duration(micros: int | None) -> str:
-    """The shortest exact spelling."""
+    """The duration in the largest unit of which it is a whole multiple.
+
+    >>> show_duration(90_000_000)
+    '90 seconds'
+    """
     if micros is None:
         return "unbounded"
     if micros == 0:

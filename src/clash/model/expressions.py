@@ -1,7 +1,7 @@
 """Scalar expressions as plain frozen data, with Spark's semantics.
 
-The SQL front end writes them, sharing compares them, the topology carries them as JSON, the workers compile them.
-Two predicates are the same only if their expressions are equal, so the front end brings them into one normal form.
+The SQL front end produces them, the planner compares them to find what queries share, physical plans carry them, workers evaluate them.
+Two predicates are the same only if their expressions are equal, so the front end brings every expression into one normal form.
 """
 
 from __future__ import annotations
@@ -15,6 +15,8 @@ from clash.model.relation import Relation
 
 @dataclass(frozen=True, slots=True)
 class Col:
+    """A column of a relation, with its Spark type."""
+
     relation: Relation
     column: str
     type: str
@@ -25,9 +27,10 @@ class Col:
 
 @dataclass(frozen=True, slots=True)
 class Lit:
-    """`value` is what JSON can hold: dates and timestamps as ISO text, decimals as text, intervals as microseconds."""
+    """A literal."""
 
     value: int | float | str | bool | None
+    """A value of JSON: dates and timestamps are ISO text, decimals are text, intervals are microseconds."""
     type: str
 
     def __str__(self) -> str:
@@ -36,11 +39,13 @@ class Lit:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """`op` is one of the listed operators and functions (see `clash.sql.functions`); for "cast" `type` is the target."""
+    """An operator or function applied to arguments."""
 
     op: str
+    """One of the operators and functions that `clash.sql.functions` lists."""
     args: tuple[Expr, ...]
     type: str
+    """The type of the result; for `cast` the target type."""
 
     def __str__(self) -> str:
         return f"{self.op}({', '.join(map(str, self.args))})"
@@ -50,7 +55,7 @@ Expr = Col | Lit | Call
 
 
 def columns(expr: Expr) -> Iterator[Col]:
-    """Every column of the expression, in order, repeats included."""
+    """Every column of the expression, from left to right, repeats included."""
     if isinstance(expr, Col):
         yield expr
     elif isinstance(expr, Call):
@@ -59,6 +64,7 @@ def columns(expr: Expr) -> Iterator[Col]:
 
 
 def relations(expr: Expr) -> frozenset[Relation]:
+    """The relations whose columns the expression uses."""
     return frozenset(column.relation for column in columns(expr))
 
 

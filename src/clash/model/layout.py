@@ -1,4 +1,4 @@
-"""How a store is spread over the workers."""
+"""How the rows of a store are partitioned over the workers."""
 
 from __future__ import annotations
 
@@ -10,14 +10,17 @@ LayoutKind = Literal["hash", "one", "all"]
 
 
 class Layout(NamedTuple):
-    """`hash` by one column (of one relation, in the store of an intermediate result; by arrival where `column` is None),
-    on `one` worker alone, or a copy on `all` of them."""
+    """The partitioning of one store."""
 
     kind: LayoutKind
+    """`hash`: hash-partitioned; `one`: all rows on one worker; `all`: replicated to every worker."""
     column: str | None = None
+    """The partitioning column of a `hash` layout; None partitions by arrival number."""
     relation: Relation | None = None
+    """The relation that `column` belongs to, in the store of an intermediate result; None in the store of a stream."""
 
     def __str__(self) -> str:
+        """The notation of plans: `1`, `*`, `~` for hash by arrival, otherwise the column."""
         if self.kind != "hash":
             return "1" if self.kind == "one" else "*"
         if self.column is None:

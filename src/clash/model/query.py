@@ -1,7 +1,8 @@
-"""A query, and the sub-joins by which queries share.
+"""A query, and its sub-joins, which are the unit of sharing between queries.
 
-Invariant: two sub-joins are one (one MIR, one step) iff relations, equivalence classes, filters, residuals and
-windows on them are equal. Classes are closed over the whole query *before* they are cut down to a sub-join.
+Invariant: two sub-joins are the same (one MIR, one probe step) iff their relations, equality classes, filters, residuals and windows are
+equal. Equality classes are closed over the whole query *before* they are restricted to a sub-join, so an equality that holds by way of a
+relation outside the sub-join is part of it.
 """
 
 from __future__ import annotations
@@ -18,21 +19,25 @@ EqualityClass = frozenset[Attribute]
 
 @dataclass(frozen=True, slots=True)
 class SubJoin:
-    """`windows` are (relation, microseconds or None for unbounded)."""
+    """A join of some relations of a query, with all predicates and windows that concern these relations alone."""
 
     relations: frozenset[Relation]
     classes: frozenset[EqualityClass]
+    """Sets of attributes that are equal to each other, each with at least two members."""
     filters: frozenset[Expr]
+    """Predicates on one relation."""
     residuals: frozenset[Expr]
+    """Predicates between relations that are not equalities of two columns."""
     windows: frozenset[tuple[Relation, int | None]]
+    """The window of each relation in microseconds; None is unbounded."""
 
     def sub(self, keep: Iterable[Relation]) -> SubJoin:
-        """What of this join concerns `keep` alone."""
+        """The part of this join that concerns only the relations in `keep`."""
         keep = frozenset(keep)
-        cut = (frozenset(a for a in c if a.relation in keep) for c in self.classes)
+        restricted = (frozenset(a for a in c if a.relation in keep) for c in self.classes)
         return SubJoin(
             keep,
-            frozenset(c for c in cut if len(c) > 1),
+            frozenset(c for c in restricted if len(c) > 1),
             frozenset(f for f in self.filters if relations(f) <= keep),
             frozenset(r for r in self.residuals if relations(r) <= keep),
             frozenset(w for w in self.windows if w[0] in keep),
@@ -52,34 +57,39 @@ class Output:
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """`aliases` are in the order of the text. `links` are the pairs that may be joined without an equality (`CROSS JOIN`).
-
-    `bounds` are what residuals say of event times: (a, b, d) means τ_a ≤ τ_b + d microseconds.
-    """
+    """One continuous join query, resolved against its streams."""
 
     name: str
     text: str
     join: SubJoin
+    """The whole join: all relations, predicates and windows of the query."""
     aliases: tuple[tuple[str, Relation], ...]
+    """Each alias with its relation, in the order of the text."""
     outputs: tuple[Output, ...]
     links: frozenset[frozenset[Relation]] = frozenset()
+    """Pairs of relations that may be joined without an equality, because the query says `CROSS JOIN`."""
     bounds: frozenset[tuple[Relation, Relation, int]] = frozenset()
+    """What the predicates imply for event times: (a, b, d) means τ_a ≤ τ_b + d microseconds."""
 
     def contains(self, part: SubJoin) -> bool:
+        """Whether `part` is a sub-join of this query, with the very same predicates and windows."""
         return part.relations <= self.join.relations and self.join.sub(part.relations) == part
 
     def reach(self) -> dict[tuple[Relation, Relation], int | None]:
-        """D[k, j]: the largest τ_j − τ_k that a result allows, by shortest paths; None where nothing bounds it."""
+        """D[k, j], the largest τ_j − τ_k in microseconds that a result allows; None where it is unbounded.
+
+        A window of k bounds τ_j − τ_k for every j, and `bounds` add direct bounds; all-pairs shortest paths combine them.
+        """
         rels = sorted(self.join.relations)
         reach: dict[tuple[Relation, Relation], int | None] = {}
         for k, window in self.join.windows:
             for j in rels:
                 reach[k, j] = 0 if j == k else window
-        for a, b, most in self.bounds:
-            held = reach[b, a]
-            reach[b, a] = most if held is None else min(held, most)
+        for a, b, micros in self.bounds:
+            window_bound = reach[b, a]
+            reach[b, a] = micros if window_bound is None else min(window_bound, micros)
         for m, k, j in itertools.product(rels, rels, rels):
-            first, second, held = reach[k, m], reach[m, j], reach[k, j]
-            if first is not None and second is not None and (held is None or first + second < held):
+            first, second, direct = reach[k, m], reach[m, j], reach[k, j]
+            if first is not None and second is not None and (direct is None or first + second < direct):
                 reach[k, j] = first + second
         return reach

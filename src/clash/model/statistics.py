@@ -1,9 +1,8 @@
-"""What the planner knows of the data: rates, selectivities and known join sizes.
+"""What the planner knows about the data: rates, selectivities and known join sizes.
 
-`rates` are tuples in the window. A selectivity belongs to an equality (`"R.a = S.a"`) or to a filter or residual by
-its text in normal form. `sizes` are known sizes of sub-joins: by the streams they join, whatever the predicates, or by their
-predicates, `("S.b = T.b", "T.c = U.c")`, which name exactly that join. A key of predicates is held in one form, however it was
-written: equalities are closed, and each class is written as its smallest member equal to each of the others.
+The key of a known join size names either streams, `("S", "T")`, whatever the predicates between them, or predicates,
+`("S.b = T.b", "T.c = U.c")`, which identify exactly one join. Keys of predicates are stored in a canonical form: equalities are closed
+under transitivity, and each equality class is written as its smallest member equal to each of the other members.
 """
 
 from __future__ import annotations
@@ -17,21 +16,26 @@ from typing import Any
 
 from clash.errors import OptionError
 
-MOST = 1e15  # tuples in a window; more is a slip of the pen
+MOST = 1e15  # tuples in a window; a larger number is a typing error
 _SIDE = re.compile(r"[A-Za-z_]\w*(#\d+)?\.[A-Za-z_]\w*")
-_SHOWN = 20
+_MAX_LINES = 20  # of each table, in the text for people
 _HINT = 'write sizes={("S", "T"): 150} or {("S.b = T.b", "T.c = U.c"): 150}; one stream has a rate'
 
 
 @dataclass(frozen=True)
 class Statistics:
-    """Every number is checked here, so that planning never meets a negative rate or a NaN."""
+    """Rates, selectivities and join sizes. The constructor checks every number, so that planning never sees a negative rate or a NaN."""
 
     rates: Mapping[str, float] = field(default_factory=dict)
+    """Tuples in the window, per stream."""
     selectivities: Mapping[str, float] = field(default_factory=dict)
+    """Share of pairs, or rows, that match: per equality, `"R.a = S.a"`, and per filter or residual, by its text in normal form."""
     default_rate: float = 1000.0
+    """The rate of streams that `rates` does not name."""
     default_selectivity: float = 0.001
+    """The selectivity of equalities that `selectivities` does not name."""
     sizes: Mapping[tuple[str, ...], float] = field(default_factory=dict)
+    """Known sizes of joins, by streams or by predicates (see the module)."""
 
     def __post_init__(self) -> None:
         for name, table, example in (
@@ -52,12 +56,13 @@ class Statistics:
             raise OptionError("a selectivity is above 1", f"{worst[0]}: {worst[1]}", "write the share of pairs that match, 0 to 1")
         sizes = {}
         for key, size in self.sizes.items():
-            known = _size_key(key)
-            sizes[known] = _number("size", " ⋈ ".join(known), size)
+            canonical = _size_key(key)
+            sizes[canonical] = _number("size", " ⋈ ".join(canonical), size)
         object.__setattr__(self, "sizes", sizes)
         object.__setattr__(self, "_pairs", {_pair(text): value for text, value in self.selectivities.items()})
 
     def rate(self, stream: str) -> float:
+        """Tuples of the stream in its window."""
         return float(self.rates.get(stream, self.default_rate))
 
     def equality(self, left: str, right: str) -> float:
@@ -70,18 +75,19 @@ class Statistics:
         return self.selectivities.get(text)
 
     def __str__(self) -> str:
-        """A short table; of many lines the first ones."""
+        """Tables for people, each cut off after its first lines."""
         parts = [("tuples in the window", self.rates), ("share that matches", self.selectivities)]
         parts.append(("rows of a join", {" AND ".join(key) if by_predicates(key) else " ⋈ ".join(key): n for key, n in self.sizes.items()}))
         lines = []
         for title, table in parts:
-            shown = sorted(table.items(), key=lambda item: item[0] if title != "rows of a join" else "")[:_SHOWN]
+            shown = sorted(table.items(), key=lambda item: item[0] if title != "rows of a join" else "")[:_MAX_LINES]
             width = max((len(name) for name, _ in shown), default=0)
             lines += [title, *(f"  {name:<{width}}  {_short(value)}" for name, value in shown)] if shown else []
             lines += [f"  … and {len(table) - len(shown):,} more"] if len(table) > len(shown) else []
         return "\n".join([*lines, f"of others: {_short(self.default_rate)} tuples, {_short(self.default_selectivity)} match"])
 
     def to_json(self) -> dict[str, Any]:
+        """The format of statistics files; `sizes` are pairs, because keys of JSON objects are text."""
         return {
             "rates": dict(self.rates),
             "selectivities": dict(self.selectivities),
@@ -92,10 +98,11 @@ class Statistics:
 
     @staticmethod
     def from_json(data: Mapping[str, Any]) -> Statistics:
-        known = {"rates", "selectivities", "default_rate", "default_selectivity", "sizes"}
-        if not isinstance(data, Mapping) or set(data) - known:
-            odd = sorted(set(data) - known) if isinstance(data, Mapping) else type(data).__name__
-            raise OptionError("not a statistics file", f"unexpected {odd}", f"keys are {', '.join(sorted(known))}")
+        """Statistics from the parsed content of a file, which users may have written by hand."""
+        allowed = {"rates", "selectivities", "default_rate", "default_selectivity", "sizes"}
+        if not isinstance(data, Mapping) or set(data) - allowed:
+            odd = sorted(set(data) - allowed) if isinstance(data, Mapping) else type(data).__name__
+            raise OptionError("not a statistics file", f"unexpected {odd}", f"keys are {', '.join(sorted(allowed))}")
         fields = dict(data)
         try:
             fields["sizes"] = {tuple(key): size for key, size in data.get("sizes", [])}
@@ -107,15 +114,16 @@ class Statistics:
         return Statistics(**fields)
 
     def save(self, path: str | Path) -> None:
-        """As a JSON file, for `load` and `clash explain --statistics`."""
+        """Writes a JSON file for `load` and `clash explain --statistics`."""
         try:
             Path(path).write_text(json.dumps(self.to_json(), indent=2) + "\n")
         except (OSError, TypeError) as error:
-            told = f"{path}: {getattr(error, 'strerror', None) or error}"
-            raise OptionError("cannot write the statistics", told, "give the path of a file, in a folder that is there") from None
+            detail = f"{path}: {getattr(error, 'strerror', None) or error}"
+            raise OptionError("cannot write the statistics", detail, "give the path of a file, in a folder that is there") from None
 
     @staticmethod
     def load(path: str | Path) -> Statistics:
+        """Reads a JSON file that `save`, or a user, wrote."""
         hint = 'give a JSON file such as {"rates": {"R": 100}}, or one that Statistics.save wrote'
         try:
             data = json.loads(Path(path).read_text())
@@ -130,17 +138,21 @@ class Statistics:
 
 
 def _pair(text: str) -> str:
-    """`S.a=R.a` and `R.a = S.a` are one key; the text of a filter stays as it is."""
+    """The canonical key of a selectivity: `S.a=R.a` and `R.a = S.a` are one key; the text of a filter stays as it is."""
     return " = ".join(sorted(side.strip() for side in text.split("="))) if is_equality(text) else text
 
 
 def by_predicates(key: tuple[str, ...]) -> bool:
-    """Does the key of a known size name predicates, not streams?"""
+    """Whether the key of a known size names predicates rather than streams."""
     return any(is_equality(part) for part in key)
 
 
 def closed(equalities: Iterable[tuple[str, str]]) -> list[list[str]]:
-    """The classes of what is equal to each other, members and classes in order."""
+    """The equality classes of these pairs, under transitivity; members and classes are sorted.
+
+    >>> closed([("S.b", "T.b"), ("R.b", "S.b"), ("R.a", "T.c")])
+    [['R.a', 'T.c'], ['R.b', 'S.b', 'T.b']]
+    """
     members: dict[str, set[str]] = {}
     for left, right in equalities:
         both = members.get(left, {left}) | members.get(right, {right})
@@ -149,11 +161,16 @@ def closed(equalities: Iterable[tuple[str, str]]) -> list[list[str]]:
 
 
 def written(classes: Iterable[Iterable[str]]) -> list[str]:
-    """Classes as equalities in their one form."""
+    """Equality classes as canonical equalities: the smallest member with each of the others.
+
+    >>> written([["T.b", "S.b", "R.b"]])
+    ['R.b = S.b', 'R.b = T.b']
+    """
     return [f"{first} = {other}" for first, *others in sorted(sorted(group) for group in classes) for other in others]
 
 
 def _size_key(key: Any) -> tuple[str, ...]:
+    """The canonical form of a key of `sizes`: streams sorted, equalities closed, other predicates sorted behind them."""
     parts = (key,) if isinstance(key, str) else tuple(key)
     if not all(isinstance(part, str) for part in parts):
         raise OptionError("a known size needs two or more streams", f"{key!r}", _HINT)
@@ -168,7 +185,7 @@ def _size_key(key: Any) -> tuple[str, ...]:
 
 
 def is_equality(text: str) -> bool:
-    """Is it `stream.column = stream.column`?"""
+    """Whether the text is an equality of two columns, `stream.column = stream.column`."""
     sides = [side.strip() for side in text.split("=")]
     return len(sides) == 2 and all(_SIDE.fullmatch(side) for side in sides)
 
@@ -178,6 +195,7 @@ def _short(value: float) -> str:
 
 
 def _number(what: str, name: str, value: float) -> float:
+    """The value, if it is a number in range; `what` it is and the `name` it is given for go into the error."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= MOST:  # NaN is neither
         raise OptionError(f"a {what} must be a number from 0 to {MOST:g}", f"{name}: {value!r}"[:200], "write e.g. 100 or 0.01")
     return float(value)

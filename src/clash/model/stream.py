@@ -16,7 +16,7 @@ _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,99}", re.ASCII)
 
 
 def check_name(kind: str, name: str) -> str:
-    """Names become directories and metrics: letters, digits and underscores only."""
+    """Returns a valid name, or raises. Names become directories and metrics, hence letters, digits and underscores only."""
     if not isinstance(name, str) or not _NAME.fullmatch(name):
         raise OptionError(
             f"not a valid {kind} name",
@@ -28,15 +28,21 @@ def check_name(kind: str, name: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Stream:
-    """`columns` are (name, Spark type) in order; durations are microseconds, `window=None` means unbounded."""
+    """A declared stream; durations are in microseconds."""
 
     name: str
     columns: tuple[tuple[str, str], ...]
+    """Name and Spark type of each column, in order."""
     time: str | None = None
+    """The event time column; without one, the event time of a row is the timestamp of its batch."""
     window: int | None = None
+    """How long a row can join later rows, unless a query says otherwise; None is unbounded."""
     lateness: int | None = None
+    """How far the watermark trails the largest event time; None has no watermark, so nothing is late and nothing expires."""
     idle: int | None = None
+    """After this long without rows, the stream's watermark is raised to the smallest of the other streams."""
     keep: Keep = "needed"
+    """Which rows and columns the store retains: those that live queries need, or all, for queries added later."""
 
     @staticmethod
     def of(
@@ -49,7 +55,11 @@ class Stream:
         idle: str | None = None,
         keep: Keep = "needed",
     ) -> Stream:
-        """From what a user writes: `Stream.of("R", {"a": "bigint", "ts": "timestamp"}, time="ts", window="5 seconds")`."""
+        """A checked stream, from the arguments that users write.
+
+        >>> Stream.of("R", {"a": "long", "ts": "timestamp"}, time="ts", window="5 seconds").window
+        5000000
+        """
         check_name("stream", name)
         types = tuple((column, normalise(kind)) for column, kind in columns.items())
         if not types:
@@ -67,4 +77,5 @@ class Stream:
         return Stream(name, types, time, micros(window, "window"), micros(lateness, "lateness"), micros(idle, "idle time"), keep)
 
     def type_of(self, column: str) -> str | None:
+        """The Spark type of a column; None if the stream has no such column."""
         return next((kind for name, kind in self.columns if name == column), None)

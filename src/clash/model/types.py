@@ -1,12 +1,12 @@
 """Column types, by their Spark names, and which of them may be joined.
 
-Equality is transitive only inside one *family*: `int = bigint` compares the same numbers, `int = double` rounds,
-so an equivalence class of attributes never spans two families.
+Equality is transitive only within one *family* of types: `int = bigint` compares exact numbers, `int = double` rounds. An equality class of
+attributes therefore never spans two families.
 """
 
 from __future__ import annotations
 
-UNKNOWN = "unknown"  # a query over streams that nobody declared: every type is taken on trust
+UNKNOWN = "unknown"  # the type of columns of undeclared streams; every use of it is accepted
 
 _FAMILY = {
     "tinyint": "integer",
@@ -29,7 +29,11 @@ _JOINABLE = ({"integer", "floating", "decimal"}, {"date", "timestamp", "timestam
 
 
 def normalise(name: str) -> str:
-    """The one spelling used everywhere: Spark's `simpleString`. Nested types keep theirs: the names of fields are part of it."""
+    """The canonical spelling of a type, Spark's `simpleString`. Nested types stay as they are: they contain field names.
+
+    >>> normalise("LONG"), normalise("decimal(10, 2)"), normalise("varchar(5)")
+    ('bigint', 'decimal(10,2)', 'string')
+    """
     if "<" in name:
         return name.strip()
     name = name.strip().lower()
@@ -41,17 +45,17 @@ def normalise(name: str) -> str:
 
 
 def family(name: str) -> str:
-    """Types of one family are exactly comparable; a decimal's family is its precision and scale."""
+    """The family of a type. Types of one family are exactly comparable; each decimal type is a family of its own."""
     return _FAMILY.get(name, name)
 
 
 def exact(a: str, b: str) -> bool:
-    """Does `=` between the two compare values without rounding, so that it is transitive?"""
+    """Whether `=` between the two types compares values without rounding, so that it is transitive."""
     return family(a) == family(b) or UNKNOWN in (a, b)
 
 
 def joinable(a: str, b: str) -> bool:
-    """May `=` join the two at all? A string never silently joins a number."""
+    """Whether `=` may join columns of the two types. A string never silently joins a number."""
     if exact(a, b):
         return is_atomic(a) and is_atomic(b)
     fa, fb = (("decimal" if t.startswith("decimal") else family(t)) for t in (a, b))
@@ -61,13 +65,13 @@ def joinable(a: str, b: str) -> bool:
 
 
 def _fit_together(a: str, b: str) -> bool:
-    """Does a decimal hold all values of both? Otherwise `=` would compare what is left of them after rounding."""
+    """Whether one decimal type can represent all values of both; otherwise `=` would compare rounded values."""
     (p, s), (q, t) = digits(a), digits(b)
     return max(p - s, q - t) + max(s, t) <= 38
 
 
 def digits(name: str) -> tuple[int, int]:
-    """Precision and scale of a decimal, or of an integer taken as one."""
+    """Precision and scale of a decimal, or of an integer read as a decimal."""
     if name.startswith("decimal("):
         precision, scale = name[len("decimal(") : -1].split(",")
         return int(precision), int(scale)
@@ -75,7 +79,7 @@ def digits(name: str) -> tuple[int, int]:
 
 
 def is_atomic(name: str) -> bool:
-    """Nested types travel as payload; only atomic ones are keys."""
+    """Whether a column of this type can be a key; columns of nested types are payload only."""
     return name in _FAMILY or name.startswith("decimal")
 
 

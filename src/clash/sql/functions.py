@@ -1,20 +1,21 @@
-"""The listed operators and functions: the only values of `Call.op`, with Spark's semantics.
+"""The supported operators and functions, which are the only values of `Call.op`, with Spark's semantics.
 
-What whoever compiles them has to know:
+What `clash.expressions` implements when it evaluates them:
 
-- ANSI mode, Spark 4's default: integer overflow, division by zero, a cast of a value that does not fit and a malformed
-  string raise; nothing wraps around or turns to NULL. Predicates may run in any order, as in Spark.
-- Arguments of different types are first brought to `coercion.common` of them; no implicit casts are written into the tree.
-- NULL in, NULL out, but for: `and`/`or` (three-valued), `isnull`, `isnotnull`, `<=>`, `coalesce`, `case`, and
+- ANSI mode, Spark 4's default: integer overflow, division by zero, a cast of a value that does not fit and a malformed string raise an
+  error; nothing wraps around or becomes NULL. Predicates may be evaluated in any order, as in Spark.
+- Arguments of different types are first cast to `coercion.common` of their types; these implicit casts are not part of the expression.
+- A NULL argument gives NULL, except for `and`/`or` (three-valued), `isnull`, `isnotnull`, `<=>`, `coalesce`, `case`, and
   `greatest`/`least`, which skip NULLs.
 - `/` of integers gives a double; `%` has the sign of the dividend; NaN = NaN, NaN is the largest number, -0.0 = 0.0.
 - `round` is half up (away from zero); `floor` and `ceil` give bigint (decimals stay decimals).
-- `in` is `x`, then literals; `case` is condition, value, condition, value, …, else; `like` has a literal pattern with
-  `%`, `_` and an escape character (a third argument, `\\` unless told). `substring` counts from 1, from the end if negative.
-- An interval is whole microseconds; a day is 24 hours, also where the session's time zone has summer time (there Spark's day
-  is 23 or 25 hours twice a year). `timestamp - timestamp` is an interval.
+- The arguments of `in` are a value, then literals; those of `case` are condition, value, condition, value, …, else; `like` has a literal
+  pattern with `%`, `_` and an escape character (an optional third argument, by default `\\`). `substring` counts from 1, or from the end if
+  the start is negative.
+- An interval is whole microseconds; a day is 24 hours, also where the session's time zone has daylight saving time (there Spark's day is 23
+  or 25 hours twice a year). `timestamp - timestamp` is an interval.
 - `year` … `second`, a cast between date and timestamp, and a timestamp literal without offset are in the session's time zone.
-- In the normal form there is no `>`, `>=` (operands are swapped), `between` or `if`.
+- The normal form has no `>`, `>=` (operands are swapped), `between` or `if`.
 """
 
 from __future__ import annotations
@@ -22,15 +23,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from clash.model.coercion import INTERVAL, TIMES, VOID, arithmetic, common, decimal, digits
 from clash.model.expressions import Call, Expr, Lit
 from clash.model.types import UNKNOWN, family, is_atomic, is_numeric
-from clash.model.coercion import INTERVAL, TIMES, VOID, arithmetic, common, decimal, digits
 
 Args = tuple[Expr, ...]
 
 
 class MismatchError(Exception):
-    """Types that do not go together: what, note, hint; the caller knows the place."""
+    """An expression whose arguments do not fit; `convert` turns it into a `QueryError` with the place in the text."""
 
     def __init__(self, what: str, note: str, hint: str) -> None:
         super().__init__(what, note, hint)
@@ -39,13 +40,16 @@ class MismatchError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Function:
-    """`kinds` are those of the arguments, the last one repeats; `most` None means any number."""
+    """The signature of one operator or function."""
 
-    shown: str
-    least: int
-    most: int | None
-    kinds: tuple[str, ...]
-    result: Callable[[Args], str]
+    sql_name: str
+    min_args: int
+    max_args: int | None
+    """None allows any number of arguments."""
+    argument_kinds: tuple[str, ...]
+    """The kind of each argument, a key of `_KINDS`; the last one also applies to all further arguments."""
+    result_type: Callable[[Args], str]
+    """The type of the result; raises `MismatchError` if the arguments do not fit together."""
 
 
 _KINDS: dict[str, Callable[[str], bool]] = {
@@ -60,6 +64,9 @@ _KINDS: dict[str, Callable[[str], bool]] = {
     "timestamp": lambda t: t in TIMES,
     "atomic": lambda t: is_atomic(t) or t == INTERVAL,
 }
+
+
+# ---- result types -------------------------------------------------------------------------------------------
 
 
 def _first(args: Args) -> str:
@@ -80,12 +87,13 @@ def _arithmetic(op: str) -> Callable[[Args], str]:
     return result
 
 
-def _compared(args: Args) -> str:
-    _shared(args)
+def _comparison(args: Args) -> str:
+    _common(args)
     return "boolean"
 
 
-def _shared(args: Args) -> str:
+def _common(args: Args) -> str:
+    """The type to which all arguments are cast."""
     kind = VOID
     for arg in args:
         wider = common(kind, arg.type)
@@ -99,7 +107,7 @@ def _case(args: Args) -> str:
     for condition in args[:-1:2]:
         if condition.type not in ("boolean", UNKNOWN, VOID):
             raise MismatchError("a condition is not a boolean", f"it is {condition.type}", "write a comparison")
-    return _shared((*args[1::2], args[-1]))
+    return _common((*args[1::2], args[-1]))
 
 
 def _floor(args: Args) -> str:
@@ -124,6 +132,7 @@ def _round(args: Args) -> str:
 
 
 def _mismatch(what: str, args: Args) -> MismatchError:
+    """The error for types that do not fit together, with a hint for the combination at hand."""
     kinds = [a.type for a in args]
     note = " and ".join(dict.fromkeys(kinds))
     if "string" in kinds and any(is_numeric(k) for k in kinds):
@@ -133,11 +142,11 @@ def _mismatch(what: str, args: Args) -> MismatchError:
     return MismatchError(what, note, "CAST one of them to the type of the other")
 
 
-def _any_type(shown: str, least: int, most: int | None, result: Callable[[Args], str], *kinds: str) -> Function:
-    return Function(shown, least, most, kinds or ("any",), result)
+def _f(sql_name: str, min_args: int, max_args: int | None, result_type: Callable[[Args], str], *kinds: str) -> Function:
+    """A row of the table below; without `kinds`, arguments of any type are accepted."""
+    return Function(sql_name, min_args, max_args, kinds or ("any",), result_type)
 
 
-_f = _any_type
 FUNCTIONS: dict[str, Function] = {
     "+": _f("+", 2, 2, _arithmetic("+")),
     "-": _f("-", 2, 2, _arithmetic("-")),
@@ -145,14 +154,14 @@ FUNCTIONS: dict[str, Function] = {
     "/": _f("/", 2, 2, _arithmetic("/")),
     "%": _f("%", 2, 2, _arithmetic("%")),
     "neg": _f("-", 1, 1, _first, "number or interval"),
-    "=": _f("=", 2, 2, _compared, "atomic"),
-    "<>": _f("<>", 2, 2, _compared, "atomic"),
-    "<": _f("<", 2, 2, _compared, "atomic"),
-    "<=": _f("<=", 2, 2, _compared, "atomic"),
-    ">": _f(">", 2, 2, _compared, "atomic"),
-    ">=": _f(">=", 2, 2, _compared, "atomic"),
-    "<=>": _f("<=>", 2, 2, _compared, "atomic"),
-    "in": _f("IN", 2, None, _compared, "atomic"),
+    "=": _f("=", 2, 2, _comparison, "atomic"),
+    "<>": _f("<>", 2, 2, _comparison, "atomic"),
+    "<": _f("<", 2, 2, _comparison, "atomic"),
+    "<=": _f("<=", 2, 2, _comparison, "atomic"),
+    ">": _f(">", 2, 2, _comparison, "atomic"),
+    ">=": _f(">=", 2, 2, _comparison, "atomic"),
+    "<=>": _f("<=>", 2, 2, _comparison, "atomic"),
+    "in": _f("IN", 2, None, _comparison, "atomic"),
     "and": _f("AND", 1, None, _always("boolean"), "boolean"),
     "or": _f("OR", 1, None, _always("boolean"), "boolean"),
     "not": _f("NOT", 1, 1, _always("boolean"), "boolean"),
@@ -161,9 +170,9 @@ FUNCTIONS: dict[str, Function] = {
     "like": _f("LIKE", 2, 3, _always("boolean"), "string"),
     "case": _f("CASE", 3, None, _case),
     "cast": _f("CAST", 1, 1, _first, "atomic"),
-    "coalesce": _f("COALESCE", 1, None, _shared, "atomic"),
-    "greatest": _f("GREATEST", 2, None, _shared, "atomic"),
-    "least": _f("LEAST", 2, None, _shared, "atomic"),
+    "coalesce": _f("COALESCE", 1, None, _common, "atomic"),
+    "greatest": _f("GREATEST", 2, None, _common, "atomic"),
+    "least": _f("LEAST", 2, None, _common, "atomic"),
     "abs": _f("ABS", 1, 1, _first, "number"),
     "round": _f("ROUND", 1, 2, _round, "number", "integer"),
     "floor": _f("FLOOR", 1, 1, _floor, "number"),
@@ -181,30 +190,30 @@ FUNCTIONS: dict[str, Function] = {
     "minute": _f("MINUTE", 1, 1, _always("int"), "timestamp"),
     "second": _f("SECOND", 1, 1, _always("int"), "timestamp"),
 }
-# Names that users may write, for the nearest name in an error; IF, NULLIF, NVL become others above.
+# Names of functions that users may write, for hints in errors; IF, NULLIF and NVL are converted to functions above.
 NAMES = sorted(
-    {f.shown for op, f in FUNCTIONS.items() if op.isalpha() and op == f.shown.lower()} - {"AND", "OR", "NOT", "IN"}
+    {f.sql_name for op, f in FUNCTIONS.items() if op.isalpha() and op == f.sql_name.lower()} - {"AND", "OR", "NOT", "IN"}
     | {"IF", "NULLIF", "NVL"}
 )
 
 
 def typed(op: str, args: Args) -> Call:
-    """The call with its type; `MismatchError` if `op` does not take these arguments."""
+    """The call with the type of its result; raises `MismatchError` if `op` does not accept these arguments."""
     function = FUNCTIONS[op]
-    if len(args) < function.least or (function.most is not None and len(args) > function.most):
-        counts = f"{function.least}" if function.most == function.least else f"{function.least} to {function.most}"
-        counts = f"{function.least} or more" if function.most is None else counts
-        raise MismatchError(f"{function.shown} has the wrong number of arguments", f"{len(args)}", f"it takes {counts}")
+    least, most = function.min_args, function.max_args
+    if len(args) < least or (most is not None and len(args) > most):
+        counts = f"{least} or more" if most is None else f"{least}" if most == least else f"{least} to {most}"
+        raise MismatchError(f"{function.sql_name} has the wrong number of arguments", f"{len(args)}", f"it takes {counts}")
     for at, arg in enumerate(args):
-        kind = function.kinds[min(at, len(function.kinds) - 1)]
+        kind = function.argument_kinds[min(at, len(function.argument_kinds) - 1)]
         if arg.type in (UNKNOWN, VOID) or _KINDS[kind](arg.type):
             continue
         if kind == "atomic":
-            raise MismatchError(f"{function.shown} does not work on nested types", arg.type, "use a column of an atomic type")
-        needs = f"{function.shown} needs {'an' if kind[0] in 'aeiou' else 'a'} {kind}"
+            raise MismatchError(f"{function.sql_name} does not work on nested types", arg.type, "use a column of an atomic type")
+        needs = f"{function.sql_name} needs {'an' if kind[0] in 'aeiou' else 'a'} {kind}"
         numbers = "number" in kind or kind == "integer"
         if (numbers and arg.type == "string") or (kind == "string" and is_numeric(arg.type)):
             target = "int" if kind == "integer" else "double" if numbers else "string"
             raise MismatchError(needs, f"this is {arg.type}", f"write CAST(… AS {target})")
         raise MismatchError(needs, f"this is {arg.type}", "CAST it, or use another column")
-    return Call(op, args, function.result(args))
+    return Call(op, args, function.result_type(args))

@@ -1,4 +1,4 @@
-"""Literals: numbers, text, dates, timestamps and intervals, as Spark types them, held as JSON can hold them."""
+"""Literals: numbers, text, dates, timestamps and intervals, typed as in Spark; see `Lit.value` for their representation."""
 
 from __future__ import annotations
 
@@ -9,26 +9,31 @@ from decimal import Decimal, InvalidOperation
 from sqlglot import exp
 
 from clash.errors import OptionError
+from clash.model.coercion import INTERVAL, TIMES
 from clash.model.durations import LONGEST, parse_duration, unit_micros
 from clash.model.expressions import Expr, Lit
 from clash.model.types import family
-from clash.model.coercion import INTERVAL, TIMES
 from clash.sql.functions import MismatchError
 
 _DATE = re.compile(r"\s*(\d{4})-(\d{1,2})-(\d{1,2})", re.ASCII)
 _TIME = re.compile(r"[T ](\d{1,2}):(\d{1,2})(?::(\d{1,2})(?:\.(\d{1,6}))?)?", re.ASCII)
 _ZONE = re.compile(r"\s*(?:(Z|UTC)|([+-])(\d{1,2}):(\d{2}))", re.ASCII)
-_PLAIN = re.compile(r"\d{1,38}(\.\d{1,37})?", re.ASCII)
-_LIMITS = {"tinyint": 2**7, "smallint": 2**15, "int": 2**31, "bigint": 2**63}
-_LONGEST_NUMBER = 100
+_PLAIN_DECIMAL = re.compile(r"\d{1,38}(\.\d{1,37})?", re.ASCII)
+_INTEGER_LIMITS = {"tinyint": 2**7, "smallint": 2**15, "int": 2**31, "bigint": 2**63}
+_MAX_NUMBER_LENGTH = 100
 
 
 def number(text: str) -> Lit:
-    if len(text) > _LONGEST_NUMBER:
+    """An unsigned number: an int or bigint if it fits, a double with an exponent, otherwise a decimal.
+
+    >>> number("5").type, number("3000000000").type, number("1.50").type, number("1e3").type
+    ('int', 'bigint', 'decimal(3,2)', 'double')
+    """
+    if len(text) > _MAX_NUMBER_LENGTH:
         raise MismatchError("a number is too long", f"{len(text)} characters", "38 digits at most")
     if text.isascii() and text.isdigit():
         value = int(text)
-        kind = next((k for k in ("int", "bigint") if value < _LIMITS[k]), None)
+        kind = next((k for k in ("int", "bigint") if value < _INTEGER_LIMITS[k]), None)
         return Lit(value, kind) if kind else _decimal(Decimal(value))
     try:
         if "e" in text.lower():
@@ -51,7 +56,7 @@ def _decimal(value: Decimal) -> Lit:
 
 
 def negative(lit: Lit) -> Lit | None:
-    """The literal with its sign turned; None if it has none."""
+    """The negated literal; None if it is not a number or interval."""
     if isinstance(lit.value, int | float) and not isinstance(lit.value, bool):
         return Lit(-lit.value, lit.type)
     if isinstance(lit.value, str) and lit.type.startswith("decimal"):
@@ -60,7 +65,7 @@ def negative(lit: Lit) -> Lit | None:
 
 
 def interval(node: exp.Interval) -> Lit:
-    """Day-time intervals in microseconds; months have no fixed length."""
+    """A day-time interval in microseconds; months and years have no fixed length and are refused."""
     hint = "write e.g. INTERVAL 5 SECONDS or INTERVAL '1 hour 30 minutes'"
     unit, value = node.args.get("unit"), node.this
     if not isinstance(value, exp.Literal) or (unit is not None and not isinstance(unit, exp.Var)):
@@ -84,22 +89,23 @@ def interval(node: exp.Interval) -> Lit:
 
 
 def cast_literal(lit: Lit, target: str) -> Expr | None:
-    """The literal of type `target` if that is plain to see; None leaves the cast to the run."""
+    """The literal cast to `target`, where the result is certain; None leaves the cast to run time."""
     if lit.value is None:
         return Lit(None, target)
     if target in ("date", *TIMES) and lit.type == "string" and isinstance(lit.value, str):
         return day(lit.value) if target == "date" else moment(lit.value, target)
     if isinstance(lit.value, int) and family(lit.type) == family(target) == "integer":
-        return Lit(lit.value, target) if -_LIMITS[target] <= lit.value < _LIMITS[target] else None
+        return Lit(lit.value, target) if -_INTEGER_LIMITS[target] <= lit.value < _INTEGER_LIMITS[target] else None
     if target == "double" and (lit.type.startswith("decimal") or family(lit.type) == "integer"):
         return Lit(float(str(lit.value)), "double")
-    if target.startswith("decimal") and lit.type == "string" and _PLAIN.fullmatch(str(lit.value)):
+    if target.startswith("decimal") and lit.type == "string" and _PLAIN_DECIMAL.fullmatch(str(lit.value)):
         exact = _decimal(Decimal(str(lit.value)))
         return exact if exact.type == target else None
     return None
 
 
 def day(text: str) -> Lit:
+    """A date in ISO format."""
     match = _DATE.fullmatch(text.rstrip())
     try:
         if match:
@@ -110,7 +116,7 @@ def day(text: str) -> Lit:
 
 
 def moment(text: str, kind: str) -> Lit:
-    """ISO text; with an offset it is brought to UTC, so that equal moments are equal literals."""
+    """A timestamp in ISO format; one with an offset is converted to UTC, so that equal moments are equal literals."""
     text = text.rstrip()
     try:
         if match := _DATE.match(text):

@@ -1,27 +1,18 @@
-"""Looking names up as Spark does: exactly first, then without regard to case; and the nearest name for an error."""
+"""Name lookup as in Spark: an exact match first, then a match that ignores case."""
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable
 
 
-def look_up(name: str, known: Iterable[str]) -> str | None:
-    """The declared spelling of `name`; None if there is none, or only several that differ in case."""
-    known = list(known)
-    if name in known:
+def look_up(name: str, candidates: Iterable[str]) -> str | None:
+    """The candidate that `name` refers to; None where there is none, or where several differ only in case.
+
+    >>> look_up("r", ["R", "S"]), look_up("a", ["a", "A"]), look_up("b", ["B", "b "])
+    ('R', 'a', 'B')
+    """
+    candidates = list(candidates)
+    if name in candidates:
         return name
-    same = [k for k in known if k.lower() == name.lower()]
-    return same[0] if len(same) == 1 else None
-
-
-def did_you_mean(name: str, known: Iterable[str], otherwise: str) -> str:
-    spelled = {k.lower(): k for k in known}
-    near = difflib.get_close_matches(name.lower(), list(spelled), n=3, cutoff=0.6)
-    near.sort(key=lambda k: k[:1] != name[:1].lower())  # people rarely miss the first letter
-    return f"did you mean {spelled[near[0]]}?" if near else otherwise
-
-
-def listed(names: Iterable[str], most: int = 12) -> str:
-    names = list(names)
-    return ", ".join(names[:most]) + (", …" if len(names) > most else "")
+    matches = [candidate for candidate in candidates if candidate.lower() == name.lower()]
+    return matches[0] if len(matches) == 1 else None

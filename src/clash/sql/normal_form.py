@@ -1,6 +1,8 @@
-"""One normal form for all spellings of an expression, so that equal predicates of different queries compare equal.
+"""One normal form for equivalent expressions, so that the same predicate in different queries compares equal.
 
-Every rule holds in three-valued logic: NOT goes over comparisons, AND and OR, but never through `<=>` or IS NULL's argument.
+Every rule holds in three-valued logic: NOT is pushed into comparisons, AND and OR, but never into `<=>` or the argument of IS NULL. The
+form has no `>`, `>=` or NOT over a comparison; AND and OR are flat, sorted and without repeats; constant comparisons are folded;
+comparisons of one expression with several literals are an `in`.
 """
 
 from __future__ import annotations
@@ -10,60 +12,74 @@ import operator
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from clash.model.expressions import Call, Expr, Lit, to_json
 from clash.model.coercion import INTERVAL
-from clash.sql.time_bands import band, written
+from clash.model.expressions import Call, Col, Expr, Lit
+from clash.sql.time_bands import as_band, band_expression
 
 _SWAPPED = {">": "<", ">=": "<="}
 _NEGATED = {"=": "<>", "<>": "=", "<": ">=", "<=": ">", ">": "<=", ">=": "<", "isnull": "isnotnull", "isnotnull": "isnull"}
 _SYMMETRIC = {"=", "<>", "<=>", "+", "*"}
 _FOLDED: dict[str, Callable[[Any, Any], bool]] = {
     "=": operator.eq, "<>": operator.ne, "<": operator.lt, "<=": operator.le}  # fmt: skip
-_FOLDABLE = ("int", "bigint", "boolean", "string")  # others are held as text, or may be NaN
+_FOLDABLE = ("int", "bigint", "boolean", "string")  # literals of other types are represented as text, or may be NaN
 TRUE, FALSE = Lit(True, "boolean"), Lit(False, "boolean")
 
 
-def order(expr: Expr) -> tuple[int, str]:
-    """Columns, then calls, then literals; the JSON text makes it total and independent of the process."""
-    return (2 if isinstance(expr, Lit) else 1 if isinstance(expr, Call) else 0), json.dumps(to_json(expr))
-
-
 def normalise(expr: Expr) -> Expr:
-    """Bottom-up; recursion is bounded because the front end bounds the nesting of what it reads."""
+    """The normal form of an expression, bottom-up. The recursion is bounded because `convert` bounds the depth of expressions.
+
+    >>> a, five = Lit("a", "string"), Lit(5, "int")
+    >>> str(normalise(Call("not", (Call("<=", (Call("length", (a,), "int"), five), "boolean"),), "boolean")))
+    "<(5, length('a'))"
+    """
     if not isinstance(expr, Call):
         return expr
     args = tuple(normalise(arg) for arg in expr.args)
     op = expr.op
     if op == "not":
-        return _negated(args[0])
+        return _negate(args[0])
     if op in ("and", "or"):
-        return _connected(op, args)
+        return _connect(op, args)
     if op in _SWAPPED:
         op, args = _SWAPPED[op], args[::-1]
     if op in ("=", "<>", "<", "<="):
         return _comparison(op, args[0], args[1])
     if op in _SYMMETRIC and expr.type != INTERVAL:
-        args = tuple(sorted(args, key=order))
+        args = tuple(sorted(args, key=_sort_key))
     if op in ("-", "+", "neg"):
         return _sum(op, args, expr.type)
     if op == "concat":
-        args = _joined(args)
+        args = _flatten_concat(args)
         return args[0] if len(args) == 1 and args[0].type == "string" else Call(op, args, expr.type)
     return Call(op, args, expr.type)
 
 
 def conjuncts(exprs: Iterable[Expr]) -> list[Expr]:
-    """What AND of all of them says, cut into its parts."""
-    whole = _connected("and", exprs)
-    return list(whole.args) if isinstance(whole, Call) and whole.op == "and" else [whole]
+    """The conjuncts of the conjunction of expressions in normal form; a single TRUE if nothing remains."""
+    conjunction = _connect("and", exprs)
+    return list(conjunction.args) if isinstance(conjunction, Call) and conjunction.op == "and" else [conjunction]
+
+
+def _sort_key(expr: Expr) -> tuple[int, str]:
+    """Columns, then calls, then literals. The text makes the order total, and the same in every process and version."""
+    return (2 if isinstance(expr, Lit) else 1 if isinstance(expr, Call) else 0), json.dumps(_as_lists(expr))
+
+
+def _as_lists(expr: Expr) -> list[Any]:
+    if isinstance(expr, Col):
+        return ["col", expr.relation.stream, expr.relation.number, expr.column, expr.type]
+    if isinstance(expr, Lit):
+        return ["lit", expr.value, expr.type]
+    return ["call", expr.op, [_as_lists(arg) for arg in expr.args], expr.type]
 
 
 def _comparison(op: str, left: Expr, right: Expr) -> Expr:
-    found = band(op, left, right)
-    if found:
-        return written(op, *found)
+    """A comparison: a time band in its own form, symmetric operators sorted, literals folded."""
+    band = as_band(op, left, right)
+    if band:
+        return band_expression(op, *band)
     if op in _SYMMETRIC:
-        left, right = sorted((left, right), key=order)
+        left, right = sorted((left, right), key=_sort_key)
     literals = isinstance(left, Lit) and isinstance(right, Lit) and None not in (left.value, right.value)
     if literals and left.type == right.type and left.type in _FOLDABLE:
         assert isinstance(left, Lit)
@@ -73,7 +89,7 @@ def _comparison(op: str, left: Expr, right: Expr) -> Expr:
 
 
 def _sum(op: str, args: tuple[Expr, ...], kind: str) -> Expr:
-    """Constant intervals are added up, and subtracting one is adding its negative."""
+    """Sums with intervals: constant intervals are added up, and stand on the right of a `+`."""
     values = [a.value for a in args if isinstance(a, Lit) and a.type == INTERVAL and isinstance(a.value, int)]
     if kind == INTERVAL and len(values) == len(args):
         if op == "neg":
@@ -85,13 +101,14 @@ def _sum(op: str, args: tuple[Expr, ...], kind: str) -> Expr:
         args = args[::-1]
     inner = args[0]
     if op == "+" and isinstance(args[1], Lit) and len(values) == 1 and isinstance(inner, Call) and inner.op == "+":
-        moved = inner.args[1]
-        if isinstance(moved, Lit) and moved.type == INTERVAL and isinstance(moved.value, int):
-            args = (inner.args[0], Lit(moved.value + values[0], INTERVAL))
+        offset = inner.args[1]
+        if isinstance(offset, Lit) and offset.type == INTERVAL and isinstance(offset.value, int):
+            args = (inner.args[0], Lit(offset.value + values[0], INTERVAL))
     return Call(op, args, kind)
 
 
-def _negated(inner: Expr) -> Expr:
+def _negate(inner: Expr) -> Expr:
+    """NOT of an expression in normal form; by De Morgan's laws over AND and OR, which hold in three-valued logic."""
     if isinstance(inner, Lit):
         return inner if inner.value is None else Lit(not inner.value, "boolean")
     if isinstance(inner, Call):
@@ -100,33 +117,36 @@ def _negated(inner: Expr) -> Expr:
         if inner.op in _NEGATED:
             return normalise(Call(_NEGATED[inner.op], inner.args, "boolean"))
         if inner.op in ("and", "or"):
-            return _connected("or" if inner.op == "and" else "and", tuple(_negated(a) for a in inner.args))
+            return _connect("or" if inner.op == "and" else "and", tuple(_negate(a) for a in inner.args))
     return Call("not", (inner,), "boolean")
 
 
-def _connected(op: str, args: Iterable[Expr]) -> Expr:
-    """AND or OR: flat, without repeats, sorted; `x = 1 OR x = 2` is an `in`; what all branches of an OR share goes before it."""
-    zero, one = (FALSE, TRUE) if op == "and" else (TRUE, FALSE)
+def _connect(op: str, args: Iterable[Expr]) -> Expr:
+    """AND or OR of expressions in normal form: flat, without repeats, sorted.
+
+    `x = 1 OR x = 2` becomes an `in`. Conjuncts common to all branches of an OR are factored out, which can expose the equality that joins.
+    """
+    absorbing, neutral = (FALSE, TRUE) if op == "and" else (TRUE, FALSE)
     flat: dict[Expr, None] = {}
     for arg in args:
         flat.update(dict.fromkeys(arg.args if isinstance(arg, Call) and arg.op == op else (arg,)))
-    flat.pop(one, None)
-    if zero in flat:
-        return zero
-    parts = _gathered(op, list(flat))
+    flat.pop(neutral, None)
+    if absorbing in flat:
+        return absorbing
+    parts = _merge_lists(op, list(flat))
     if op == "or" and len(parts) > 1:
         branches = [p.args if isinstance(p, Call) and p.op == "and" else (p,) for p in parts]
-        shared = set(branches[0]).intersection(*branches[1:])
-        if shared:
-            rest = [_connected("and", (e for e in branch if e not in shared)) for branch in branches]
-            return _connected("and", (*shared, _connected("or", rest)))
+        common = set(branches[0]).intersection(*branches[1:])
+        if common:
+            rest = [_connect("and", (e for e in branch if e not in common)) for branch in branches]
+            return _connect("and", (*common, _connect("or", rest)))
     if not parts:
-        return one
-    return parts[0] if len(parts) == 1 else Call(op, tuple(sorted(parts, key=order)), "boolean")
+        return neutral
+    return parts[0] if len(parts) == 1 else Call(op, tuple(sorted(parts, key=_sort_key)), "boolean")
 
 
-def _gathered(op: str, parts: list[Expr]) -> list[Expr]:
-    """`=` of one expression with several literals of one type to `in`; under AND the same with `<>` and NOT IN."""
+def _merge_lists(op: str, parts: list[Expr]) -> list[Expr]:
+    """Under OR, merges `=` and `in` of one expression with literals of one type to one `in`; under AND, `<>` and NOT `in` likewise."""
     lists: dict[tuple[Expr, str], dict[Lit, None]] = {}
     rest: list[Expr] = []
     for part in parts:
@@ -139,8 +159,8 @@ def _gathered(op: str, parts: list[Expr]) -> list[Expr]:
                 lists.setdefault((inner.args[0], literals[0].type), {}).update(dict.fromkeys(literals))
                 continue
         rest.append(part)
-    for (expr, _), found in lists.items():
-        literals = sorted(found, key=order)
+    for (expr, _), values in lists.items():
+        literals = sorted(values, key=_sort_key)
         if len(literals) == 1:
             rest.append(Call("=" if op == "or" else "<>", (expr, literals[0]), "boolean"))
         else:
@@ -149,13 +169,13 @@ def _gathered(op: str, parts: list[Expr]) -> list[Expr]:
     return rest
 
 
-def _joined(args: tuple[Expr, ...]) -> tuple[Expr, ...]:
-    """CONCAT is flat, and literals side by side are one."""
-    out: list[Expr] = []
+def _flatten_concat(args: tuple[Expr, ...]) -> tuple[Expr, ...]:
+    """The arguments of CONCAT, with nested calls inlined and adjacent literals merged."""
+    merged: list[Expr] = []
     for arg in (a for outer in args for a in (outer.args if isinstance(outer, Call) and outer.op == "concat" else (outer,))):
-        last = out[-1] if out else None
+        last = merged[-1] if merged else None
         if isinstance(arg, Lit) and isinstance(last, Lit) and isinstance(arg.value, str) and isinstance(last.value, str):
-            out[-1] = Lit(last.value + arg.value, "string")
+            merged[-1] = Lit(last.value + arg.value, "string")
         else:
-            out.append(arg)
-    return tuple(out)
+            merged.append(arg)
+    return tuple(merged)

@@ -1,39 +1,56 @@
-"""The passes in order: text, syntax, refusals, FROM, predicates, windows, bounds, outputs."""
+"""The passes of the front end, in order, and the entry points that run them.
+
+A pass is a function of a `QueryDraft`: it sets one field from the fields that earlier passes set, or raises a `QueryError` that names the
+place in the text. Between the two lists the streams must be known: they are declared, or `infer_streams` derives them from the syntax of
+all queries together.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import partial
-from typing import TypeVar
 
 from clash.errors import OptionError, QueryError
-from clash.model.query import Query, SubJoin
-from clash.model.stream import Stream, check_name
-from clash.sql.time_bounds import read_bounds
-from clash.sql.stream_inference import Parsed, infer_streams
-from clash.sql.joins import read_joins, read_short
-from clash.sql.name_lookup import did_you_mean, listed
-from clash.sql.outputs import read_outputs, star
-from clash.sql.predicates import read_predicates
+from clash.hints import did_you_mean, listed
+from clash.model.query import Query
+from clash.model.stream import Stream
+from clash.sql.draft import QueryDraft
+from clash.sql.from_clause import resolve_from_clause
+from clash.sql.outputs import resolve_outputs
+from clash.sql.predicates import classify_predicates
+from clash.sql.stream_inference import infer_streams
+from clash.sql.syntax import parse_syntax, tokenize
+from clash.sql.time_bounds import derive_time_bounds
 from clash.sql.unsupported import refuse_unsupported
-from clash.sql.short_form import looks_short, parse_short
-from clash.sql.query_source import Source, read_source
-from clash.sql.syntax import parse_select
-from clash.sql.windows import read_windows
+from clash.sql.windows import resolve_windows
 
-_T = TypeVar("_T")
-Windows = Mapping[str, Mapping[str, str]]
+Pass = Callable[[QueryDraft], None]
+
+SYNTAX_PASSES: tuple[Pass, ...] = (
+    tokenize,  #            text                    -> source: the tokens, with their positions
+    parse_syntax,  #        source                  -> syntax: a SELECT of sqlglot, or a short form
+    refuse_unsupported,  #  syntax                  -> nothing: raises for what lies outside the supported subset
+)
+RESOLUTION_PASSES: tuple[Pass, ...] = (
+    resolve_from_clause,  # syntax, streams         -> from_clause: aliases, visible columns, USING and NATURAL, ON conditions
+    classify_predicates,  # syntax, from_clause     -> predicates: equality classes, filters and residuals, in normal form
+    resolve_outputs,  #     syntax, from_clause     -> outputs: the SELECT list, `*` expanded
+    resolve_windows,  #     source, from_clause     -> windows: of streams, replaced by hints and arguments
+    derive_time_bounds,  #  from_clause, predicates -> time_bounds: τ_a ≤ τ_b + d
+)
 
 
 def parse_query(name: str, text: str, streams: Mapping[str, Stream], windows: Mapping[str, str] | None = None) -> Query:
-    """One query over declared streams."""
-    return _guarded(lambda: _query(*_read(name, text), streams, windows, declared=True), name)
+    """One query over declared streams; `windows` replace those of the streams, by alias or stream."""
+    draft = QueryDraft(name, text, windows, streams=streams)
+    _run(SYNTAX_PASSES, draft)
+    _run(RESOLUTION_PASSES, draft)
+    return draft.finish()
 
 
 def parse_queries(
-    queries: Mapping[str, str], streams: Mapping[str, Stream] | None = None, windows: Windows | None = None
+    queries: Mapping[str, str], streams: Mapping[str, Stream] | None = None, windows: Mapping[str, Mapping[str, str]] | None = None
 ) -> tuple[tuple[Query, ...], dict[str, Stream]]:
-    """All queries, and the streams they use; without `streams` the schemas are what the queries name."""
+    """All queries, and the streams that they use. Without `streams`, the schemas consist of the columns that the queries name."""
     if not isinstance(queries, Mapping):
         raise OptionError("queries is a mapping", type(queries).__name__, 'write {"q1": "SELECT …"}')
     if not queries:
@@ -42,47 +59,26 @@ def parse_queries(
         if name not in queries:
             hint = did_you_mean(str(name), queries, f"queries are {listed(queries)}")
             raise OptionError("windows for an unknown query", repr(name), hint)
-    read = [_guarded(partial(_read, name, text), name) for name, text in queries.items()]
-    declared = streams is not None
-    known = dict(streams) if streams is not None else infer_streams(read)
-    found = tuple(
-        _guarded(partial(_query, source, parsed, known, (windows or {}).get(source.name), declared), source.name) for source, parsed in read
-    )
-    used = dict.fromkeys(relation.stream for query in found for _, relation in query.aliases)
-    return found, {name: known[name] for name in used}
+    drafts = [QueryDraft(name, text, (windows or {}).get(name)) for name, text in queries.items()]
+    for draft in drafts:
+        _run(SYNTAX_PASSES, draft)
+    available = infer_streams(drafts) if streams is None else dict(streams)
+    for draft in drafts:
+        draft.streams, draft.declared = available, streams is not None
+        _run(RESOLUTION_PASSES, draft)
+    parsed = tuple(draft.finish() for draft in drafts)
+    used = dict.fromkeys(relation.stream for query in parsed for _, relation in query.aliases)
+    return parsed, {name: available[name] for name in used}
 
 
-def _guarded(work: Callable[[], _T], name: object) -> _T:
-    """Nesting is bounded before anything recurses; a caller that is deep in its own stack may still run out of it."""
+def _run(passes: tuple[Pass, ...], draft: QueryDraft) -> None:
+    """Runs the passes in order.
+
+    `tokenize` bounds the nesting of a query before anything recurses over it, but a caller that is itself deep in the stack may still
+    exhaust it.
+    """
     try:
-        return work()
+        for each in passes:
+            each(draft)
     except RecursionError:
-        raise QueryError("the query is nested too deeply", f"query {name}", "write it with fewer levels") from None
-
-
-def _read(name: str, text: str) -> tuple[Source, Parsed]:
-    check_name("query", name)
-    source = read_source(name, text)
-    if looks_short(source):
-        return source, parse_short(source)
-    select = parse_select(source)
-    refuse_unsupported(source, select)
-    return source, select
-
-
-def _query(source: Source, parsed: Parsed, streams: Mapping[str, Stream], windows: Mapping[str, str] | None, declared: bool) -> Query:
-    if isinstance(parsed, tuple):
-        tables, where = read_short(source, parsed, streams, declared), None
-    else:
-        tables = read_joins(source, parsed, streams, declared)
-        where = parsed.args["where"].this if parsed.args.get("where") else None
-    scope = tables.scope
-    predicates = read_predicates(source, where, tables)
-    if isinstance(parsed, tuple):
-        outputs = tuple(output for output, _ in star(scope, scope.visible))
-    else:
-        outputs = read_outputs(source, parsed, scope)
-    relations = frozenset(alias.relation for alias in scope.aliases)
-    join = SubJoin(relations, predicates.classes, predicates.filters, predicates.residuals, read_windows(source, scope, windows))
-    names = tuple((alias.name, alias.relation) for alias in scope.aliases)
-    return Query(source.name, source.text, join, names, outputs, predicates.links, read_bounds(predicates, scope))
+        raise QueryError("the query is nested too deeply", f"query {draft.name}", "write it with fewer levels") from None

@@ -1,86 +1,81 @@
-"""Conjuncts to equivalence classes, filters on one alias and residuals between several.
+"""Pass: all conditions to equality classes, filters on one alias and residuals between several.
 
-`=` between plain columns joins. Equality is transitive between exactly comparable types only: such pairs are closed to
-classes, any other pair is a class of its own two members.
+`=` between plain columns joins. Equality is transitive between exactly comparable types only: pairs of such types are closed into classes,
+any other pair is a class of its own two members.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from sqlglot import exp
 
+from clash.model.coercion import VOID
 from clash.model.expressions import Call, Col, Expr, Lit, relations
 from clash.model.query import EqualityClass
 from clash.model.relation import Attribute, Relation
-from clash.model.types import exact
-from clash.sql.convert import convert, flatten
-from clash.sql.joins import Tables
-from clash.sql.normal_form import conjuncts, normalise
+from clash.model.types import UNKNOWN, exact
+from clash.sql.convert import convert_expression, flatten
+from clash.sql.draft import Predicates, QueryDraft
+from clash.sql.normal_form import TRUE, conjuncts, normalise
+from clash.sql.query_source import QuerySource, Span
 from clash.sql.scope import Scope
-from clash.sql.short_form import looks_short
-from clash.sql.query_source import Source, Span
 
 
-@dataclass(frozen=True, slots=True)
-class Predicates:
-    classes: frozenset[EqualityClass]
-    filters: frozenset[Expr]
-    residuals: frozenset[Expr]
-    links: frozenset[frozenset[Relation]]
-
-
-def read_predicates(source: Source, where: exp.Expression | None, tables: Tables) -> Predicates:
-    found: dict[Expr, Span | None] = {}
-    for condition, scope in (*tables.conditions, *(((where, tables.scope),) if where is not None else ())):
-        for node in flatten(condition, exp.And):
-            expr = convert(node, scope, source)
-            _refuse_no_boolean(source, node, expr)
-            for part in conjuncts([normalise(expr)]):
-                _refuse_constant(source, node, part)
-                found.setdefault(part, source.span(node) if len(relations(part)) > 1 else None)
-    found.pop(Lit(True, "boolean"), None)
-    pairs = list(tables.equal)
-    rest: list[Expr] = []
-    for expr in found:
-        link = _as_pair(expr)
-        if link is None:
-            rest.append(expr)
-        elif link[0] == link[1]:
-            rest.append(Call("isnotnull", (tables.scope.col(link[0]),), "boolean"))  # x = x says no more
-        else:
-            pairs.append(link)
-    classes = _close(pairs, tables.scope)
-    within = {c for c in classes if len({a.relation for a in c}) == 1}
+def classify_predicates(draft: QueryDraft) -> None:
+    """Sets `predicates`."""
+    scope = draft.scope
+    spans = _read_conjuncts(draft)
+    pairs, others = _split_pairs(draft, list(spans))
+    classes = _close_equalities(pairs, scope)
+    # A class within one relation joins nothing: it is a filter.
+    within = {group for group in classes if len({attribute.relation for attribute in group}) == 1}
     for group in within:
-        first, *others = sorted(group)
-        rest += [normalise(Call("=", (tables.scope.col(first), tables.scope.col(other)), "boolean")) for other in others]
-    rest = conjuncts(rest) if rest else []
+        first, *rest = sorted(group)
+        others += [normalise(Call("=", (scope.col(first), scope.col(other)), "boolean")) for other in rest]
+    others = conjuncts(others) if others else []
     classes -= within
-    _refuse_disconnected(source, tables, classes, {e: found.get(e) for e in rest})
-    groups = _components([a.relation for a in tables.scope.aliases], [{a.relation for a in c} for c in classes])
-    return Predicates(
+    _refuse_disconnected(draft, classes, {expr: spans.get(expr) for expr in others})
+    joined = _components([alias.relation for alias in scope.aliases], [{a.relation for a in group} for group in classes])
+    draft.predicates = Predicates(
         frozenset(classes),
-        frozenset(e for e in rest if len(relations(e)) == 1),
-        frozenset(e for e in rest if len(relations(e)) > 1),
-        frozenset(frozenset((a, b)) for g in groups for h in groups if g is not h for a in g for b in h),
+        frozenset(expr for expr in others if len(relations(expr)) == 1),
+        frozenset(expr for expr in others if len(relations(expr)) > 1),
+        frozenset(frozenset((a, b)) for g in joined for h in joined if g is not h for a in g for b in h),
     )
 
 
-def _refuse_no_boolean(source: Source, node: exp.Expression, expr: Expr) -> None:
-    if expr.type not in ("boolean", "unknown", "void"):
-        raise source.error(node, "a condition is not a boolean", "write a comparison", f"it is {expr.type}")
+def _read_conjuncts(draft: QueryDraft) -> dict[Expr, Span | None]:
+    """The conjuncts of ON and WHERE in normal form, without repeats; those between relations with their place in the text."""
+    source, clause = draft.source, draft.from_clause
+    where = draft.syntax.args.get("where") if isinstance(draft.syntax, exp.Select) else None
+    spans: dict[Expr, Span | None] = {}
+    for condition, scope in (*clause.conditions, *(((where.this, clause.scope),) if where else ())):
+        for node in flatten(condition, exp.And):
+            expr = convert_expression(node, scope, source)
+            _refuse_non_boolean(source, node, expr)
+            for conjunct in conjuncts([normalise(expr)]):
+                _refuse_constant(source, node, conjunct)
+                spans.setdefault(conjunct, source.span(node) if len(relations(conjunct)) > 1 else None)
+    spans.pop(TRUE, None)
+    return spans
 
 
-def _refuse_constant(source: Source, node: exp.Expression, part: Expr) -> None:
-    """TRUE goes away; what is never true, or cannot be told yet, is a mistake."""
-    if isinstance(part, Lit) and part.value is not True:
-        raise source.error(node, "the condition is never true", "remove it, or the whole query")
-    if not relations(part) and not isinstance(part, Lit):
-        raise source.error(node, "the condition names no column", "remove it")
+def _split_pairs(draft: QueryDraft, exprs: list[Expr]) -> tuple[list[tuple[Attribute, Attribute]], list[Expr]]:
+    """The equalities between columns, those of USING and NATURAL included; and all other predicates."""
+    pairs = list(draft.from_clause.equalities)
+    others: list[Expr] = []
+    for expr in exprs:
+        pair = _as_pair(expr)
+        if pair is None:
+            others.append(expr)
+        elif pair[0] == pair[1]:
+            others.append(Call("isnotnull", (draft.scope.col(pair[0]),), "boolean"))  # `x = x` is true iff x is not NULL
+        else:
+            pairs.append(pair)
+    return pairs, others
 
 
 def _as_pair(expr: Expr) -> tuple[Attribute, Attribute] | None:
+    """Both sides of an equality between plain columns; None for any other expression."""
     if not isinstance(expr, Call) or expr.op != "=":
         return None
     left, right = expr.args
@@ -89,48 +84,63 @@ def _as_pair(expr: Expr) -> tuple[Attribute, Attribute] | None:
     return Attribute(left.relation, left.column), Attribute(right.relation, right.column)
 
 
-def _close(pairs: list[tuple[Attribute, Attribute]], scope: Scope) -> set[EqualityClass]:
-    held: dict[Attribute, set[Attribute]] = {}
-    loose: set[EqualityClass] = set()
-    for a, b in sorted((min(p), max(p)) for p in pairs):
-        union = held.get(a, {a}) | held.get(b, {b})
-        kinds = {scope.col(attribute).type for attribute in union}
-        if all(exact(x, y) for x in kinds for y in kinds):
-            held.update(dict.fromkeys(union, union))
+def _close_equalities(pairs: list[tuple[Attribute, Attribute]], scope: Scope) -> set[EqualityClass]:
+    """The classes of the pairs under transitivity. A pair that would mix types which are not exactly comparable is a class of its own."""
+    class_of: dict[Attribute, set[Attribute]] = {}
+    inexact: set[EqualityClass] = set()
+    for a, b in sorted((min(pair), max(pair)) for pair in pairs):
+        union = class_of.get(a, {a}) | class_of.get(b, {b})
+        types = {scope.col(attribute).type for attribute in union}
+        if all(exact(x, y) for x in types for y in types):
+            class_of.update(dict.fromkeys(union, union))
         else:
-            loose.add(frozenset((a, b)))
-    return {frozenset(group) for group in held.values()} | loose
+            inexact.add(frozenset((a, b)))
+    return {frozenset(group) for group in class_of.values()} | inexact
 
 
-def _components(all_relations: list[Relation], edges: list[set[Relation]]) -> list[set[Relation]]:
-    groups = [{relation} for relation in all_relations]
+def _components(nodes: list[Relation], edges: list[set[Relation]]) -> list[set[Relation]]:
+    """The connected components of a hypergraph."""
+    groups = [{node} for node in nodes]
     for edge in edges:
-        touched = [g for g in groups if g & edge]
+        touched = [group for group in groups if group & edge]
         if touched:
-            groups = [g for g in groups if not g & edge] + [set().union(*touched)]
+            groups = [group for group in groups if not group & edge] + [set().union(*touched)]
     return groups
 
 
-def _refuse_disconnected(source: Source, tables: Tables, classes: set[EqualityClass], rest: dict[Expr, Span | None]) -> None:
-    aliases = tables.scope.aliases
-    edges = [{a.relation for a in c} for c in classes] + [set(pair) for pair in tables.crossed]
-    groups = _components([a.relation for a in aliases], edges)
+def _refuse_non_boolean(source: QuerySource, node: exp.Expression, expr: Expr) -> None:
+    if expr.type not in ("boolean", UNKNOWN, VOID):
+        raise source.error(node, "a condition is not a boolean", "write a comparison", f"it is {expr.type}")
+
+
+def _refuse_constant(source: QuerySource, node: exp.Expression, conjunct: Expr) -> None:
+    """TRUE is dropped later. A condition that is never true, or whose constant value is not known yet, is a mistake."""
+    if isinstance(conjunct, Lit) and conjunct.value is not True:
+        raise source.error(node, "the condition is never true", "remove it, or the whole query")
+    if not relations(conjunct) and not isinstance(conjunct, Lit):
+        raise source.error(node, "the condition names no column", "remove it")
+
+
+def _refuse_disconnected(draft: QueryDraft, classes: set[EqualityClass], others: dict[Expr, Span | None]) -> None:
+    """Equalities and CROSS JOIN must connect all relations; the error points at a predicate that seems meant to connect them."""
+    source, aliases = draft.source, draft.scope.aliases
+    edges = [{a.relation for a in group} for group in classes] + [set(pair) for pair in draft.from_clause.cross_joins]
+    groups = _components([alias.relation for alias in aliases], edges)
     if len(groups) == 1:
         return
-    across = [(e, span) for e, span in rest.items() if span and not any(relations(e) <= g for g in groups)]
+    across = [(expr, span) for expr, span in others.items() if span and not any(relations(expr) <= group for group in groups)]
     for expr, span in across:
-        if isinstance(expr, Call) and expr.op == "or" and span:
+        if isinstance(expr, Call) and expr.op == "or":
             hint = "add an equality that always holds, or make one query of each branch of the OR"
             raise source.error(span, "OR is the only link between its aliases", hint)
-    groups.sort(key=lambda g: min(at for at, a in enumerate(aliases) if a.relation in g))
-    note = "no equality between " + " and ".join(f"{{{', '.join(a.name for a in aliases if a.relation in g)}}}" for g in groups)
+    groups.sort(key=lambda group: min(at for at, alias in enumerate(aliases) if alias.relation in group))
+    note = "no equality between " + " and ".join(f"{{{', '.join(a.name for a in aliases if a.relation in group)}}}" for group in groups)
     hint = "add an equality such as R.a = S.a, or write CROSS JOIN if every pair is meant"
-    if looks_short(source):
+    if isinstance(draft.syntax, tuple):
         hint = "give the relations a common attribute"
-    elif any(isinstance(e, Call) and e.op == "<=>" for e, _ in across):
+    elif any(isinstance(expr, Call) and expr.op == "<=>" for expr, _ in across):
         hint = "<=> does not join; write = (NULLs match nothing then)"
-    for _, span in across:
-        if span:
-            raise source.error(span, "not all relations are joined by an equality", hint, note)
+    if across:
+        raise source.error(across[0][1], "not all relations are joined by an equality", hint, note)
     start, end = source.token_span("FROM")[0], source.token_span("WHERE")[0]
     raise source.error((start, end if end > start else len(source.text)), "not all relations are joined by an equality", hint, note)

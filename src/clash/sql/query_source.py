@@ -1,7 +1,7 @@
-"""The text of one query with its tokens, and where in it a piece stands.
+"""The text of one query with its tokens, and the position of syntax nodes in it.
 
-sqlglot keeps positions on identifiers, literals and most function names only, so the span of any other node is that of
-what is below it, grown to balanced parentheses.
+sqlglot records positions of identifiers, literals and most function names only. The span of any other node is that of the nodes below it,
+extended to balanced parentheses and to the keywords that belong to the node.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 from clash.errors import QueryError
 
-LONGEST_TEXT = 1_000_000
-DEEPEST_NESTING = 24  # sqlglot needs some 20 stack frames for each parenthesis
-_PIECE = 60
+MAX_TEXT_LENGTH = 1_000_000
+MAX_NESTING = 24  # sqlglot needs about 20 stack frames for each parenthesis
+_MAX_QUOTE = 60  # characters of the text that an error quotes
 _OPEN, _CLOSE = (TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE), (TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE)
-# words before the first place below a node that belong to it
+# keywords that belong to a node and stand before the first recorded position below it
 _LEADING: tuple[tuple[type, tuple[str, ...]], ...] = (
     (exp.Case, ("CASE", "WHEN")),
     (exp.Not, ("NOT", "!")),
@@ -31,57 +31,61 @@ _LEADING: tuple[tuple[type, tuple[str, ...]], ...] = (
     (exp.Query, ("SELECT", "(")),
     (exp.TableSample, ("TABLESAMPLE", "(")),
 )
-# words by which a node that has no place at all is found
-_WORDS: tuple[tuple[type, tuple[str, ...]], ...] = (
+# keywords by which a node without any recorded position is found
+_KEYWORDS: tuple[tuple[type, tuple[str, ...]], ...] = (
     (exp.Placeholder, ("?", ":")),
     (exp.Parameter, ("$", "@")),
     (exp.Interval, ("INTERVAL",)),
     (exp.Boolean, ("TRUE", "FALSE")),
     (exp.Null, ("NULL",)),
 )
-
-_STOPS = {
+# words at which an operand ends
+_OPERAND_ENDS = {
     *("AND", "OR", ",", ";", "AS", "THEN", "ELSE", "END", "WHEN", "+", "-", "*", "/", "%", "=", "<", ">", "<=", ">=", "<>", "||"),
     *("FROM", "WHERE", "JOIN", "INNER", "CROSS", "NATURAL", "GROUP BY", "ORDER BY", "LIMIT", "HAVING"),
 }  # fmt: skip
 
-Span = tuple[int, int]
+Span = tuple[int, int]  # half-open range of characters
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class QuerySource:
+    """The text of a query, as errors refer to it."""
+
     name: str
     text: str
     tokens: tuple[Token, ...]
 
-    def place(self, offset: int) -> str:
+    def position_text(self, offset: int) -> str:
+        """The position of a character, for people."""
         line = self.text.count("\n", 0, offset) + 1
         column = offset - (self.text.rfind("\n", 0, offset) + 1) + 1
         return f"query {self.name}, line {line}, column {column}"
 
-    def piece(self, span: Span) -> str:
-        piece = " ".join(self.text[span[0] : span[1]].split())
-        return piece if len(piece) <= _PIECE else piece[: _PIECE - 1] + "…"
+    def quote(self, span: Span) -> str:
+        """The quoted text of a span, on one line and shortened."""
+        text = " ".join(self.text[span[0] : span[1]].split())
+        return text if len(text) <= _MAX_QUOTE else text[: _MAX_QUOTE - 1] + "…"
 
     def error(self, where: exp.Expression | Span, what: str, hint: str, note: str = "") -> QueryError:
-        """`note` says more about the piece, e.g. its type."""
+        """An error at a node or span; `note` adds a property of it, e.g. its type."""
         span = where if isinstance(where, tuple) else self.span(where)
-        piece = self.piece(span)
-        detail = self.place(span[0]) + (f": {piece}" if piece else "")
+        quote = self.quote(span)
+        detail = self.position_text(span[0]) + (f": {quote}" if quote else "")
         return QueryError(what, f"{detail} ({note})" if note else detail, hint)
 
     def index_at(self, offset: int) -> int:
-        """The token that holds `offset`, or the next one."""
+        """The index of the token that contains `offset`, or of the next token."""
         return bisect.bisect_left(self.tokens, offset, key=lambda token: token.end)
 
     def span(self, node: exp.Expression) -> Span:
-        """Half-open character range of `node`; the whole text where nothing below it has a place."""
-        places = [n.meta for n in node.walk() if "start" in n.meta]
-        if not places:
-            start, end = self.token_span(*(word for kind, words in _WORDS if isinstance(node, kind) for word in words))
-            return (start, self.tokens[self._to_end(self.index_at(start))].end + 1) if isinstance(node, exp.Interval) else (start, end)
-        low = self.index_at(min(p["start"] for p in places))
-        high = self.index_at(max(p["end"] for p in places))
+        """Where `node` stands; the whole text if it cannot be found."""
+        positions = [n.meta for n in node.walk() if "start" in n.meta]
+        if not positions:
+            start, end = self.token_span(*(word for kind, words in _KEYWORDS if isinstance(node, kind) for word in words))
+            return (start, self.tokens[self._operand_end(self.index_at(start))].end + 1) if isinstance(node, exp.Interval) else (start, end)
+        low = self.index_at(min(p["start"] for p in positions))
+        high = self.index_at(max(p["end"] for p in positions))
         low, high = self._balance(low, high)
         leading = list(next((words for kind, words in _LEADING if isinstance(node, kind)), ()))
         named = isinstance(node, exp.Func) and not isinstance(node, exp.Connector | exp.Case)
@@ -91,26 +95,27 @@ class Source:
                 leading.remove(self.tokens[low].text.upper())
             low, high = self._balance(low, high)
         elif named and "start" not in node.meta and low > 1 and self.tokens[low - 1].token_type is TokenType.L_PAREN:
-            low, high = self._balance(low - 2, high)  # a function whose name sqlglot gave no place
+            low, high = self._balance(low - 2, high)  # a function without a recorded position of its name
         right = node.args.get("expression") if isinstance(node, exp.Binary) else None
         if isinstance(node, exp.Interval | exp.In) or isinstance(right, exp.Interval | exp.Boolean | exp.Null):
-            placed = right is None or any("start" in n.meta for n in right.walk())
-            high = self._to_end(high if placed else high + 1)  # the operator itself is no end
+            has_position = right is None or any("start" in n.meta for n in right.walk())
+            high = self._operand_end(high if has_position else high + 1)  # skips the operator, which is itself in _OPERAND_ENDS
         if isinstance(node, exp.Case) and high + 1 < len(self.tokens) and self.tokens[high + 1].text.upper() == "END":
             high += 1
         return (self.tokens[low].start, self.tokens[high].end + 1)
 
-    def _to_end(self, high: int) -> int:
-        """Over what has no place (TRUE, NULL, an INTERVAL's number) to where an operand must end."""
+    def _operand_end(self, high: int) -> int:
+        """The last token of the operand around token `high`, over tokens without position (TRUE, NULL, the number of an INTERVAL)."""
         depth = 0
         for at in range(high + 1, len(self.tokens)):
             token = self.tokens[at]
             depth += (token.token_type in _OPEN) - (token.token_type in _CLOSE)
-            if depth < 0 or (depth == 0 and token.text.upper() in _STOPS):
+            if depth < 0 or (depth == 0 and token.text.upper() in _OPERAND_ENDS):
                 return at - 1
         return len(self.tokens) - 1
 
     def _balance(self, low: int, high: int) -> tuple[int, int]:
+        """A range of tokens, extended on both sides until its parentheses are balanced."""
         depth = missing = 0
         for token in self.tokens[low : high + 1]:
             depth += (token.token_type in _OPEN) - (token.token_type in _CLOSE)
@@ -126,42 +131,42 @@ class Source:
         return low, high
 
     def token_span(self, *words: str) -> Span:
-        """Where the first of `words` stands as a token of its own."""
+        """Where the first token stands that is one of `words`; the whole text if there is none."""
         for token in self.tokens:
             if token.text.upper() in words and token.token_type is not TokenType.STRING:
                 return (token.start, token.end + 1)
         return (0, len(self.text))
 
 
-def read_source(name: str, text: object) -> Source:
-    """Checks that `text` is something that can be parsed at all, and cuts it into tokens."""
+def read_source(name: str, text: object) -> QuerySource:
+    """Tokenizes the text, after checks that protect sqlglot from what it cannot handle: length, nesting, control characters."""
     if not isinstance(text, str):
         raise QueryError("a query is text", f"query {name} is {type(text).__name__}", 'write e.g. "SELECT R.a FROM R JOIN S ON R.a = S.a"')
-    if len(text) > LONGEST_TEXT:
-        raise QueryError("the query is too long", f"query {name} has {len(text):,} characters", f"{LONGEST_TEXT:,} characters at most")
+    if len(text) > MAX_TEXT_LENGTH:
+        raise QueryError("the query is too long", f"query {name} has {len(text):,} characters", f"{MAX_TEXT_LENGTH:,} characters at most")
     if not text.strip():
         raise QueryError("the query is empty", f"query {name}", "write SELECT … FROM …, or the short form R(a), S(a,b)")
-    bare = Source(name, text, ())
+    untokenized = QuerySource(name, text, ())
     for at, char in enumerate(text):
         if (char < " " and char not in "\t\n\r") or "\ud800" <= char <= "\udfff":
-            raise QueryError("the query holds a character that is not text", f"{bare.place(at)}: {char!r}", "remove it")
+            raise QueryError("the query holds a character that is not text", f"{untokenized.position_text(at)}: {char!r}", "remove it")
     try:
         tokens = tuple(Spark().tokenize(text))
     except (SqlglotError, RecursionError, ValueError, IndexError):
-        raise bare.error(_unclosed(text), "a quote or comment is not closed", "close it, or remove it") from None
+        raise untokenized.error(_unclosed(text), "a quote or comment is not closed", "close it, or remove it") from None
     if all(token.token_type is TokenType.SEMICOLON for token in tokens):
         raise QueryError("the query is empty", f"query {name} holds nothing but comments", "write SELECT … FROM …")
-    source = Source(name, text, tokens)
+    source = QuerySource(name, text, tokens)
     depth = 0
     for token in tokens:
         depth += (token.token_type in _OPEN) - (token.token_type in _CLOSE)
-        if depth > DEEPEST_NESTING:
-            raise source.error((token.start, token.end + 1), "the query is nested too deeply", f"{DEEPEST_NESTING} levels at most")
+        if depth > MAX_NESTING:
+            raise source.error((token.start, token.end + 1), "the query is nested too deeply", f"{MAX_NESTING} levels at most")
     return source
 
 
 def _unclosed(text: str) -> Span:
-    """From the quote or comment that the tokeniser did not see the end of, to the end of its line."""
+    """From the start of the quote or comment that is not closed to the end of its line."""
     at, opened = 0, 0
     while at < len(text):
         close = {"'": "'", '"': '"', "`": "`", "/": "*/", "-": "\n"}.get(text[at])

@@ -6,93 +6,109 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
+from clash.errors import QueryError
+from clash.hints import did_you_mean, listed
 from clash.model.expressions import Col
 from clash.model.relation import Attribute, Relation
 from clash.model.stream import Stream
-from clash.sql.name_lookup import did_you_mean, listed, look_up
-from clash.sql.query_source import Source, Span
+from clash.model.types import UNKNOWN
+from clash.sql.name_lookup import look_up
+from clash.sql.query_source import QuerySource, Span
 
 
 @dataclass(frozen=True, slots=True)
 class Alias:
+    """One table of the FROM clause."""
+
     name: str
     relation: Relation
     stream: Stream
 
-    def column(self, name: str) -> str | None:
+    def find_column(self, name: str) -> str | None:
+        """The declared spelling of a column of the stream; None if there is none."""
         return look_up(name, (column for column, _ in self.stream.columns))
 
     def col(self, column: str) -> Col:
-        return Col(self.relation, column, self.stream.type_of(column) or "unknown")
+        """The typed column, by its declared spelling."""
+        return Col(self.relation, column, self.stream.type_of(column) or UNKNOWN)
+
+    def unknown_column(self, source: QuerySource, name: str, where: exp.Expression | Span) -> QueryError:
+        """The error for a column that the stream does not have."""
+        columns = [column for column, _ in self.stream.columns]
+        hint = did_you_mean(name, columns, f"columns of {self.stream.name} are {listed(columns)}")
+        return source.error(where, f"stream {self.stream.name} has no such column", hint)
 
 
 @dataclass(frozen=True, slots=True)
-class Visible:
-    """A column of `*`. USING and NATURAL make several columns one: `same` are all of them, the leftmost first."""
+class VisibleColumn:
+    """A column of `*`, which an unqualified name can refer to."""
 
     name: str
-    same: tuple[Attribute, ...]
+    attributes: tuple[Attribute, ...]
+    """The columns that USING or NATURAL merged into this one, the leftmost first; otherwise a single column."""
 
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """`declared` is false where the schemas were taken from the queries themselves; `later` are aliases not yet joined."""
+    """The aliases and columns that are known at one place of the query."""
 
     aliases: tuple[Alias, ...]
-    visible: tuple[Visible, ...]
+    visible: tuple[VisibleColumn, ...]
     declared: bool
+    """False where the schemas are inferred from the queries themselves."""
     later: tuple[str, ...] = ()
+    """Aliases that are joined further right, which an ON condition cannot use yet."""
 
-    def find(self, name: str) -> Alias | None:
-        found = look_up(name, (a.name for a in self.aliases))
-        return next((a for a in self.aliases if a.name == found), None)
+    def find_alias(self, name: str) -> Alias | None:
+        spelling = look_up(name, (alias.name for alias in self.aliases))
+        return next((alias for alias in self.aliases if alias.name == spelling), None)
 
-    def of(self, relation: Relation) -> Alias:
-        return next(a for a in self.aliases if a.relation == relation)
+    def alias_of(self, relation: Relation) -> Alias:
+        return next(alias for alias in self.aliases if alias.relation == relation)
 
     def col(self, attribute: Attribute) -> Col:
-        return self.of(attribute.relation).col(attribute.column)
+        """The typed column of an attribute."""
+        return self.alias_of(attribute.relation).col(attribute.column)
 
-    def alias(self, source: Source, name: str, span: Span) -> Alias:
-        found = self.find(name)
-        if found is None and look_up(name, self.later) is not None:
+    def resolve_alias(self, source: QuerySource, name: str, span: Span) -> Alias:
+        """The alias of this name; raises if it is unknown, or not joined yet."""
+        alias = self.find_alias(name)
+        if alias is not None:
+            return alias
+        if look_up(name, self.later) is not None:
             raise source.error(span, "the alias is not joined yet at this place", "move the predicate to WHERE or to a later ON")
-        if found is None:
-            names = [a.name for a in self.aliases] + list(self.later)
-            hint = did_you_mean(name, names, f"the query's aliases are {listed(names)}")
-            hidden = [a.name for a in self.aliases if a.stream.name.lower() == name.lower()]
-            hint = f"the stream is known as {hidden[0]} here" if hidden else hint
-            raise source.error(span, "unknown alias", hint)
-        return found
+        names = [alias.name for alias in self.aliases] + list(self.later)
+        hint = did_you_mean(name, names, f"the query's aliases are {listed(names)}")
+        renamed = [alias.name for alias in self.aliases if alias.stream.name.lower() == name.lower()]
+        hint = f"the stream is known as {renamed[0]} here" if renamed else hint
+        raise source.error(span, "unknown alias", hint)
 
-    def resolve(self, source: Source, column: exp.Column) -> Col:
-        """The column of the model that `column` names."""
-        name, table = column.name, column.args.get("table")
-        if column.args.get("db") is not None or not isinstance(column.this, exp.Identifier):
-            raise source.error(column, "fields inside a column are not supported", "name whole columns: alias.column")
-        if table is not None:
-            alias = self.alias(source, table.name, source.span(table))
-            found = alias.column(name)
-            if found is None:
-                columns = [c for c, _ in alias.stream.columns]
-                hint = did_you_mean(name, columns, f"columns of {alias.stream.name} are {listed(columns)}")
-                raise source.error(column, f"stream {alias.stream.name} has no such column", hint)
-            return alias.col(found)
-        return self.col(self.unqualified(source, name, source.span(column)))
+    def resolve_column(self, source: QuerySource, node: exp.Column) -> Col:
+        """The column that a qualified or unqualified name refers to; raises if there is none, or several."""
+        name, table = node.name, node.args.get("table")
+        if node.args.get("db") is not None or not isinstance(node.this, exp.Identifier):
+            raise source.error(node, "fields inside a column are not supported", "name whole columns: alias.column")
+        if table is None:
+            return self.col(self.resolve_unqualified(source, name, source.span(node)))
+        alias = self.resolve_alias(source, table.name, source.span(table))
+        column = alias.find_column(name)
+        if column is None:
+            raise alias.unknown_column(source, name, node)
+        return alias.col(column)
 
-    def unqualified(self, source: Source, name: str, span: Span) -> Attribute:
-        for exactly in (True, False):
-            found = [v for v in self.visible if v.name == name or (not exactly and v.name.lower() == name.lower())]
-            if len(found) == 1:
-                return found[0].same[0]
-            if found:
-                owners = [self.of(v.same[0].relation).name for v in found]
-                hint = "write " + " or ".join(f"{owner}.{v.name}" for owner, v in zip(owners, found, strict=True))
-                raise source.error(span, "ambiguous column", hint)
+    def resolve_unqualified(self, source: QuerySource, name: str, span: Span) -> Attribute:
+        """The attribute that a bare column name refers to; of merged columns the leftmost."""
+        exact = [column for column in self.visible if column.name == name]
+        matches = exact or [column for column in self.visible if column.name.lower() == name.lower()]
+        if len(matches) == 1:
+            return matches[0].attributes[0]
+        if matches:
+            qualified = [f"{self.alias_of(column.attributes[0].relation).name}.{column.name}" for column in matches]
+            raise source.error(span, "ambiguous column", "write " + " or ".join(qualified))
         if not self.declared and len(self.aliases) > 1:
             hint = f"no streams are declared, so say whose it is: write {' or '.join(f'{a.name}.{name}' for a in self.aliases[:3])}"
             raise source.error(span, "cannot tell whose column this is", hint)
-        if self.find(name) is not None:
+        if self.find_alias(name) is not None:
             raise source.error(span, "an alias is not a value", f"write {name}.column")
         hint = did_you_mean(name, (v.name for v in self.visible), f"columns are {listed(v.name for v in self.visible)}")
         raise source.error(span, "unknown column", hint)

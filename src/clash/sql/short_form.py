@@ -1,4 +1,4 @@
-"""The paper's short form `R(a), S(a,b), T(b)`: a natural join on equal attribute names."""
+"""The grammar of the paper's short form `R(a), S(a,b), T(b)`: a natural join on equal attribute names."""
 
 from __future__ import annotations
 
@@ -6,30 +6,31 @@ from dataclasses import dataclass
 
 from sqlglot.tokenizer_core import Token, TokenType
 
-from clash.sql.query_source import Source, Span
+from clash.sql.query_source import QuerySource, Span
 
 _HINT = "the short form is R(a), S(a,b), T(b)"
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
-    """One relation of a short form, `columns` with their places."""
+class ShortRelation:
+    """One relation of a short form."""
 
     stream: str
     span: Span
     columns: tuple[tuple[str, Span], ...]
 
 
-def looks_short(source: Source) -> bool:
-    """A name and a parenthesis first: no SELECT begins so."""
+def is_short_form(source: QuerySource) -> bool:
+    """Whether the text begins with a name and a parenthesis, as no SELECT does."""
     tokens = source.tokens
     if len(tokens) < 2 or tokens[0].text.upper() in ("SELECT", "FROM", "WITH", "VALUES"):
         return False
     return _is_name(tokens[0]) and tokens[1].token_type is TokenType.L_PAREN
 
 
-def parse_short(source: Source) -> tuple[Part, ...]:
-    parts: list[Part] = []
+def parse_short_form(source: QuerySource) -> tuple[ShortRelation, ...]:
+    """A recursive descent parser over the tokens."""
+    relations: list[ShortRelation] = []
     tokens, at = source.tokens, 0
 
     def expect(what: str, fits: bool) -> Token:
@@ -42,7 +43,7 @@ def parse_short(source: Source) -> tuple[Part, ...]:
         at += 1
         return tokens[at - 1]
 
-    def kind(*types: TokenType) -> bool:
+    def next_is(*types: TokenType) -> bool:
         return at < len(tokens) and tokens[at].token_type in types
 
     def name() -> tuple[str, Span]:
@@ -51,20 +52,20 @@ def parse_short(source: Source) -> tuple[Part, ...]:
 
     while True:
         stream, span = name()
-        expect("an opening parenthesis", kind(TokenType.L_PAREN))
+        expect("an opening parenthesis", next_is(TokenType.L_PAREN))
         columns = [name()]
-        while kind(TokenType.COMMA):
+        while next_is(TokenType.COMMA):
             at += 1
             columns.append(name())
-        expect("a comma or a closing parenthesis", kind(TokenType.R_PAREN))
+        expect("a comma or a closing parenthesis", next_is(TokenType.R_PAREN))
         _refuse_repeats(source, columns)
-        parts.append(Part(stream, span, tuple(columns)))
-        if at >= len(tokens) or (kind(TokenType.SEMICOLON) and at + 1 == len(tokens)):
-            return tuple(parts)
-        expect("a comma between relations", kind(TokenType.COMMA))
+        relations.append(ShortRelation(stream, span, tuple(columns)))
+        if at >= len(tokens) or (next_is(TokenType.SEMICOLON) and at + 1 == len(tokens)):
+            return tuple(relations)
+        expect("a comma between relations", next_is(TokenType.COMMA))
 
 
-def _refuse_repeats(source: Source, columns: list[tuple[str, Span]]) -> None:
+def _refuse_repeats(source: QuerySource, columns: list[tuple[str, Span]]) -> None:
     seen: set[str] = set()
     for column, span in columns:
         if column.lower() in seen:
@@ -73,7 +74,7 @@ def _refuse_repeats(source: Source, columns: list[tuple[str, Span]]) -> None:
 
 
 def _is_name(token: Token) -> bool:
-    """Keywords are fine as names here: nothing else can stand in their place."""
+    """Keywords are valid names in the short form, because its grammar has none."""
     if token.token_type is TokenType.IDENTIFIER:
         return True
     return token.token_type not in (TokenType.STRING, TokenType.NUMBER) and token.text.isidentifier()

@@ -1,4 +1,4 @@
-"""SQL text to one sqlglot `SELECT`; what sqlglot cannot read, or is no single SELECT, is refused here."""
+"""Passes: text to tokens, and tokens to one SELECT of sqlglot or a short form; anything else is refused here."""
 
 from __future__ import annotations
 
@@ -8,24 +8,38 @@ from sqlglot.errors import ParseError, SqlglotError
 from sqlglot.tokenizer_core import TokenType
 
 from clash.errors import QueryError
-from clash.sql.query_source import Source, Span
+from clash.model.stream import check_name
+from clash.sql.draft import QueryDraft
+from clash.sql.query_source import QuerySource, Span, read_source
+from clash.sql.short_form import is_short_form, parse_short_form
 
 _EXAMPLE = "write e.g. SELECT R.a, S.b FROM R JOIN S ON R.a = S.a"
 _STARTS = {"SELECT", "FROM", "WITH", "(", "VALUES"}
-_NEAR = 60
+_MAX_CONTEXT = 60  # characters of the text before a syntax error
 _AFTER_COMMA = {"FROM", "WHERE", "ON", "JOIN", "CROSS", "NATURAL", "INNER", ")", ";", ","}
 
 
-def parse_select(source: Source) -> exp.Select:
+def tokenize(draft: QueryDraft) -> None:
+    """Sets `source`."""
+    check_name("query", draft.name)
+    draft.source = read_source(draft.name, draft.text)
+
+
+def parse_syntax(draft: QueryDraft) -> None:
+    """Sets `syntax`."""
+    draft.syntax = parse_short_form(draft.source) if is_short_form(draft.source) else _parse_select(draft.source)
+
+
+def _parse_select(source: QuerySource) -> exp.Select:
     first = source.tokens[0]
     if first.text.upper() not in _STARTS:
-        # Known before sqlglot sees it: it would fall back to an opaque command, and log that.
+        # Refused before sqlglot parses it: sqlglot would fall back to an opaque command and log a warning.
         raise source.error((first.start, first.end + 1), "only SELECT queries are supported", _EXAMPLE)
-    _refuse_lonely_commas(source)
+    _refuse_dangling_commas(source)
     try:
         statements = [s for s in Spark().parse(source.text) if s is not None and not isinstance(s, exp.Semicolon)]
     except ParseError as error:
-        raise _translated(source, error) from None
+        raise _translate(source, error) from None
     except RecursionError:
         raise QueryError("the query is nested too deeply", f"query {source.name}", "write it with fewer levels") from None
     except (SqlglotError, ValueError, TypeError, AttributeError, IndexError, KeyError):
@@ -42,31 +56,32 @@ def parse_select(source: Source) -> exp.Select:
         raise source.error(statement, "a query in parentheses is not supported", "write it without the parentheses")
     if not isinstance(statement, exp.Select):
         raise source.error((first.start, first.end + 1), "only SELECT queries are supported", _EXAMPLE)
-    statement.set("hint", None)  # `windows` reads hints from the text: their places here are not places in the text
+    statement.set("hint", None)  # `windows` reads hints from the text; positions in sqlglot's hint node are not positions in the text
     return statement
 
 
-def _refuse_lonely_commas(source: Source) -> None:
-    """sqlglot overlooks `SELECT a, FROM R` and `FROM R,`; Spark does not."""
+def _refuse_dangling_commas(source: QuerySource) -> None:
+    """sqlglot accepts `SELECT a, FROM R` and `FROM R,`; Spark does not."""
     for comma, following in zip(source.tokens, [*source.tokens[1:], None], strict=True):
         if comma.token_type is TokenType.COMMA and (following is None or following.text.upper() in _AFTER_COMMA):
             span = (comma.start, (following or comma).end + 1)
             raise source.error(span, "a comma with nothing behind it", "remove the comma")
 
 
-def _translated(source: Source, error: ParseError) -> QueryError:
-    found = error.errors[0] if error.errors else {}
-    line, column = found.get("line"), found.get("col")
-    word = str(found.get("highlight") or "")
+def _translate(source: QuerySource, error: ParseError) -> QueryError:
+    """A syntax error of sqlglot as one of ours, with its place."""
+    first = error.errors[0] if error.errors else {}
+    line, column = first.get("line"), first.get("col")
+    word = str(first.get("highlight") or "")
     span: Span = (len(source.text.rstrip()), len(source.text))
     if isinstance(line, int) and isinstance(column, int):
         starts = [0] + [i + 1 for i, char in enumerate(source.text) if char == "\n"]
         end = (starts[line - 1] if line <= len(starts) else 0) + column  # sqlglot's column is that of the token's last character
         span = (max(0, end - max(1, len(word))), min(len(source.text), max(end, 1)))
-    said = str(found.get("description", ""))
-    if "number of provided arguments" in said:
+    description = str(first.get("description", ""))
+    if "number of provided arguments" in description:
         return source.error(span, "a function has too many arguments", "see docs/queries.md for the functions and their arguments")
-    if "Required keyword" in said and "functions." in said:
+    if "Required keyword" in description and "functions." in description:
         return source.error(span, "a function lacks an argument", "see docs/queries.md for the functions and their arguments")
-    near = " ".join(source.text[: span[1]].split()[-6:])
-    return source.error(span, "the query cannot be read from here on", f"look just before: … {near[-_NEAR:]}")
+    context = " ".join(source.text[: span[1]].split()[-6:])
+    return source.error(span, "the query cannot be read from here on", f"look just before: … {context[-_MAX_CONTEXT:]}")

@@ -1,15 +1,16 @@
-"""What a query may not hold, each with what to write instead."""
+"""Pass: refuses the clauses and expressions that are not supported, each with what to write instead."""
 
 from __future__ import annotations
 
 from sqlglot import exp
 
 from clash.errors import QueryError
-from clash.sql.query_source import Source
+from clash.sql.draft import QueryDraft
+from clash.sql.query_source import QuerySource
 
 _AFTERWARDS = "do it on the result, e.g. on run.result_stream(name)"
 
-# clause of SELECT -> (words that begin it, what, hint)
+# clause of SELECT, by its key in sqlglot -> (keywords that begin it, what, hint)
 _CLAUSES: dict[str, tuple[tuple[str, ...], str, str]] = {
     "with_": (("WITH",), "WITH is not supported", "write the join itself, over streams"),
     "distinct": (("DISTINCT",), "DISTINCT is not supported", _AFTERWARDS),
@@ -28,9 +29,9 @@ _CLAUSES: dict[str, tuple[tuple[str, ...], str, str]] = {
     "sample": (("TABLESAMPLE",), "TABLESAMPLE is not supported", "filter with a predicate, e.g. R.a % 100 = 0"),
     "into": (("INTO",), "INTO is not supported", "give the query a sink"),
 }
-_KEPT_CLAUSES = {"expressions", "from_", "joins", "where"}
+_SUPPORTED_CLAUSES = {"expressions", "from_", "joins", "where"}
 
-# node -> (what, hint); the first that fits, so the special ones first
+# node -> (what, hint); the first match counts, so special cases stand before general ones
 _NODES: tuple[tuple[tuple[type, ...], str, str], ...] = (
     ((exp.Window,), "window functions are not supported", _AFTERWARDS),
     ((exp.Values,), "VALUES is not supported", "register the rows as a stream, or write a filter with IN"),
@@ -47,21 +48,23 @@ _NODES: tuple[tuple[tuple[type, ...], str, str], ...] = (
 )
 
 
-def refuse_unsupported(source: Source, select: exp.Select) -> None:
-    errors = list(_found(source, select))
-    if errors:
-        raise min(errors)[2]
+def refuse_unsupported(draft: QueryDraft) -> None:
+    """Raises for the first construct in the text that is not supported. A short form has none."""
+    if isinstance(draft.syntax, exp.Select):
+        errors = _find_unsupported(draft.source, draft.syntax)
+        if errors:
+            raise min(errors)[2]
 
 
-def _found(source: Source, select: exp.Select) -> list[tuple[int, int, QueryError]]:
-    """With their places, so that the first in the text is the one told."""
-    found: list[tuple[int, int, QueryError]] = []
+def _find_unsupported(source: QuerySource, select: exp.Select) -> list[tuple[int, int, QueryError]]:
+    """All errors, each with its position in the text and a running number that breaks ties."""
+    errors: list[tuple[int, int, QueryError]] = []
     for key, value in select.args.items():
-        if value and key not in _KEPT_CLAUSES:
+        if value and key not in _SUPPORTED_CLAUSES:
             words, what, hint = _CLAUSES.get(key, ((key.strip("_").upper(),), f"{key.strip('_').upper()} is not supported", "leave it out"))
             span = source.token_span(*words)
-            found.append((span[0], len(found), source.error(span, what, hint)))
-    pending: list[exp.Expression] = [n for k in _KEPT_CLAUSES for n in _children(select.args.get(k))]
+            errors.append((span[0], len(errors), source.error(span, what, hint)))
+    pending: list[exp.Expression] = [n for k in _SUPPORTED_CLAUSES for n in _children(select.args.get(k))]
     while pending:
         node = pending.pop()
         match = next(((what, hint) for kinds, what, hint in _NODES if isinstance(node, kinds)), None)
@@ -70,16 +73,17 @@ def _found(source: Source, select: exp.Select) -> list[tuple[int, int, QueryErro
         if isinstance(node, exp.Star) and any(node.args.values()):
             match = ("* with EXCEPT, REPLACE or RENAME is not supported", "list the columns")
         if match:
-            found.append((source.span(node)[0], len(found), source.error(node, *match)))
-            continue  # what is below it would only be told again
+            errors.append((source.span(node)[0], len(errors), source.error(node, *match)))
+            continue  # everything below it belongs to the same error
         for child in node.args.values():
             pending.extend(_children(child))
     if not select.args.get("from_"):
         raise source.error((0, len(source.text)), "the query has no FROM", "write SELECT … FROM R JOIN S ON …")
     if not select.expressions:
         raise source.error(source.token_span("SELECT"), "SELECT lists no columns", "write SELECT * or list columns")
-    return found
+    return errors
 
 
 def _children(value: object) -> list[exp.Expression]:
+    """The nodes in one argument of a node, which may also be a list of nodes, or a plain value."""
     return [v for v in (value if isinstance(value, list) else [value]) if isinstance(v, exp.Expression)]
