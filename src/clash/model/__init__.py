@@ -9,6 +9,7 @@ It imports nothing of the project but `clash.errors`. Start with `query`: a `Que
 | `expressions`     | scalar expressions: columns, literals, calls                                                  |
 | `expression_text` | an expression as SQL text, for people                                                         |
 | `query`           | a query, its sub-joins, and how far apart in event time the parts of a result can be          |
+| `block_columns`   | the names of the columns that blocks and containers carry                                     |
 | `layout`          | how the rows of a store are partitioned over the workers                                      |
 | `statistics`      | rates, selectivities and known join sizes, checked, and as a JSON file                        |
 | `types`           | Spark's type names: one spelling, families of exactly comparable types, which types may join  |
