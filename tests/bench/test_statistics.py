@@ -1,10 +1,10 @@
-"""The benchmark of the statistics: its arithmetic, and what it gathers of TPC-H-like tables."""
+"""The benchmark of the statistics: its arithmetic."""
 
 from __future__ import annotations
 
 import pytest
 
-from clash.bench.statistics import Error, spearman
+from clash_bench.statistics import Error, spearman
 
 
 def test_rank_correlation() -> None:

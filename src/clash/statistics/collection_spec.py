@@ -1,8 +1,8 @@
-"""What is gathered of the streams: a pure function of the queries.
+"""What is collected of the streams: a pure function of the queries.
 
-Attributes that some query compares, directly or through others, are one *domain*: their keys are hashed alike, as words of one type
-that all of them can be brought to. (Statistics may round where a join must not.) Predicates are of streams, so those of all aliases of
-a stream that say the same are one.
+Columns that some query compares, directly or through others, form one *domain*: their keys are hashed alike, as words of one type that all
+of them can be converted to. (Statistics may round where a join must not.) Predicates belong to streams, so predicates of several aliases
+of a stream that say the same are one.
 """
 
 from __future__ import annotations
@@ -10,50 +10,53 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
+from clash.model.coercion import common
 from clash.model.expressions import Call, Col, Expr, relations
 from clash.model.query import Query
 from clash.model.relation import Relation
 from clash.model.stream import Stream
 from clash.model.types import UNKNOWN, exact, family
-from clash.model.coercion import common
 
-MOST_PREDICATES = 16  # of a stream: so many bits has a sampled row
+MAX_PREDICATES = 16  # of a stream: a sampled row has as many bits
 
 Column = tuple[str, str]  # stream, column
 
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """A joined column. `domain` is the smallest `stream.column` that it is compared with."""
+    """A joined column."""
 
     column: str
     type: str
+    """The type that all keys of the domain are converted to."""
     domain: str
+    """The smallest `stream.column` of the domain."""
 
     def __str__(self) -> str:
         return f"{self.column} {self.type}"
 
 
 @dataclass(frozen=True, slots=True)
-class OfStream:
+class StreamSpec:
+    """What is collected of one stream."""
+
     keys: tuple[Key, ...] = ()
     predicates: tuple[Expr, ...] = ()
 
 
 @dataclass(frozen=True)
-class Wanted:
-    """`links`: columns that some query compares, as pairs in order. `hints`: thresholds and shares at which samples of earlier tasks of
-    this process came out, so that the next ones need not find them out; they change how long it takes, and nothing else."""
+class CollectionSpec:
+    """What is collected for a set of queries."""
 
-    streams: Mapping[str, OfStream] = field(default_factory=dict)
+    streams: Mapping[str, StreamSpec] = field(default_factory=dict)
     links: tuple[tuple[Column, Column], ...] = ()
-    hints: dict[str, float] = field(default_factory=dict, compare=False, repr=False)
+    """Columns that some query compares, as ordered pairs."""
 
     def key(self, stream: str, column: str) -> Key | None:
-        return next((key for key in self.streams.get(stream, OfStream()).keys if key.column == column), None)
+        return next((key for key in self.streams.get(stream, StreamSpec()).keys if key.column == column), None)
 
 
-def wanted(queries: Iterable[Query], streams: Mapping[str, Stream]) -> Wanted:
+def build_collection_spec(queries: Iterable[Query], streams: Mapping[str, Stream]) -> CollectionSpec:
     """The joined columns and the predicates on single tuples of all queries."""
     links: set[tuple[Column, Column]] = set()
     predicates: dict[str, dict[str, Expr]] = {}
@@ -64,43 +67,44 @@ def wanted(queries: Iterable[Query], streams: Mapping[str, Stream]) -> Wanted:
             for relation in {a.relation for a in equal}:
                 first, *others = sorted(a.column for a in equal if a.relation == relation)
                 for other in others:
-                    found = same_tuple(relation.stream, first, other, streams)
-                    predicates.setdefault(relation.stream, {})[str(found)] = found
+                    predicate = equality_in_tuple(relation.stream, first, other, streams)
+                    predicates.setdefault(relation.stream, {})[str(predicate)] = predicate
         for filter_ in query.join.filters:
-            if len(of := relations(filter_)) == 1:
-                found = as_stream(filter_)
-                predicates.setdefault(next(iter(of)).stream, {})[str(found)] = found
+            if len(read := relations(filter_)) == 1:
+                predicate = without_alias(filter_)
+                predicates.setdefault(next(iter(read)).stream, {})[str(predicate)] = predicate
     keys: dict[str, list[Key]] = {}
-    for group in _domains(links):
-        kind = _type([_type_of(streams, column) for column in group])
-        for stream, column in group:
+    for domain in _domains(links):
+        kind = _domain_type([_column_type(streams, column) for column in domain])
+        for stream, column in domain:
             if kind is not None:
-                keys.setdefault(stream, []).append(Key(column, kind, ".".join(group[0])))
-    found_streams = {
-        name: OfStream(
-            tuple(sorted(keys.get(name, []), key=str)), tuple(e for _, e in sorted(predicates.get(name, {}).items())[:MOST_PREDICATES])
+                keys.setdefault(stream, []).append(Key(column, kind, ".".join(domain[0])))
+    specs = {
+        name: StreamSpec(
+            tuple(sorted(keys.get(name, []), key=str)), tuple(e for _, e in sorted(predicates.get(name, {}).items())[:MAX_PREDICATES])
         )
         for name in sorted({*keys, *predicates})
     }
-    return Wanted(found_streams, tuple(sorted(links)))
+    return CollectionSpec(specs, tuple(sorted(links)))
 
 
-def as_stream(expr: Expr) -> Expr:
-    """A predicate of one alias as one of its stream."""
+def without_alias(expr: Expr) -> Expr:
+    """A predicate on one alias as one on its stream."""
     if isinstance(expr, Col):
         return Col(Relation(expr.relation.stream), expr.column, expr.type)
     if isinstance(expr, Call):
-        return Call(expr.op, tuple(as_stream(arg) for arg in expr.args), expr.type)
+        return Call(expr.op, tuple(without_alias(arg) for arg in expr.args), expr.type)
     return expr
 
 
-def same_tuple(stream: str, left: str, right: str, streams: Mapping[str, Stream]) -> Expr:
-    """`left = right` inside one tuple."""
-    sides = tuple(Col(Relation(stream), column, _type_of(streams, (stream, column))) for column in sorted((left, right)))
+def equality_in_tuple(stream: str, left: str, right: str, streams: Mapping[str, Stream]) -> Expr:
+    """The predicate `left = right` on two columns of one tuple."""
+    sides = tuple(Col(Relation(stream), column, _column_type(streams, (stream, column))) for column in sorted((left, right)))
     return Call("=", sides, "boolean")
 
 
 def _domains(links: Iterable[tuple[Column, Column]]) -> list[list[Column]]:
+    """The connected components of the compared columns."""
     members: dict[Column, set[Column]] = {}
     for left, right in links:
         both = members.get(left, {left}) | members.get(right, {right})
@@ -108,17 +112,17 @@ def _domains(links: Iterable[tuple[Column, Column]]) -> list[list[Column]]:
     return sorted(sorted(group) for group in {id(group): group for group in members.values()}.values())
 
 
-def _type_of(streams: Mapping[str, Stream], column: Column) -> str:
+def _column_type(streams: Mapping[str, Stream], column: Column) -> str:
     return (streams[column[0]].type_of(column[1]) if column[0] in streams else None) or UNKNOWN
 
 
-def _type(kinds: list[str]) -> str | None:
-    """The type that all are brought to; None where nobody knows one."""
+def _domain_type(kinds: list[str]) -> str | None:
+    """The type that all are converted to; None where a type is unknown or there is no common one."""
     if UNKNOWN in kinds:
         return None
     if all(exact(kinds[0], kind) for kind in kinds):
         return {"integer": "bigint", "floating": "double"}.get(family(kinds[0]), kinds[0])
-    found: str | None = kinds[0]
+    shared: str | None = kinds[0]
     for kind in kinds[1:]:
-        found = None if found is None else common(found, kind)
-    return found
+        shared = None if shared is None else common(shared, kind)
+    return shared

@@ -1,202 +1,216 @@
-"""Gathers statistics of what an ingest task admits.
+"""Collects statistics of the tuples that an ingest task admits.
 
-Cost: a hash and an increment per join key and tuple, a compare per sample; predicates are evaluated on a bounded part of each block and
-on what is sampled. A task looks at every tuple up to `FULL` of a stream and at fewer and fewer beyond, so very large batches cost
-little more than large ones.
+Cost: per join key and tuple a hash and an increment, per sample a compare; predicates are evaluated on a bounded part of each block and on
+the sampled rows. A task reads every tuple up to `FULL_ROWS` of a stream and fewer and fewer beyond, so very large batches cost little more
+than large ones.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from clash.columnar.block import Block
 from clash.columnar.key_words import key_words
 from clash.errors import DataError
 from clash.expressions import holds
+from clash.model.block_columns import EVENT_TIME
 from clash.model.expressions import Col, Expr
 from clash.model.expressions import columns as columns_of
-from clash.statistics.collected import Counted, Gathered
-from clash.statistics.kernels import ALL, BUCKETS, Hashes, count_keys, pick
-from clash.statistics.sample import Sample, empty
+from clash.statistics.collected import Collected, PredicateCounts, StreamCounts
+from clash.statistics.collection_spec import CollectionSpec, Key, StreamSpec
+from clash.statistics.kernels import BUCKETS, MAX_THRESHOLD, Hashes, choose_rows, count_keys
+from clash.statistics.sample import PredicateBits, Sample, SampleLayout, empty_sample
 from clash.statistics.time_spans import spans_of
-from clash.statistics.collection_spec import Key, OfStream, Wanted
 
-ROWS, KEYS = 256, 96  # of a task's sample
-MORE = 1.3  # than a task's sample kept of its tuples is where the next one begins: it may have fewer of them
-PIECE = 2048  # rows that are sampled before the first look at how many they are
-FULL = 1 << 15  # tuples of a stream that a task looks at before it begins to skip some
-LOOKED = 2048  # rows of a block on which predicates are evaluated, about
-TAU = "#tau"
-_NONE = np.empty(0, np.int32)
+SAMPLE_ROWS = 256  # of a task's sample, about
+SAMPLE_KEYS = 96  # keys of a task's sample that are not given up to have fewer rows
+SLACK = (
+    1.3  # a sample may exceed its size by this factor; a task starts at this multiple of a hint, as it may see fewer tuples than the last
+)
+FIRST_CHUNK = 2048  # rows that are sampled before threshold and share are adjusted for the first time
+FULL_ROWS = 1 << 15  # tuples of a stream that a task reads before it begins to skip some
+PREDICATE_ROWS = 2048  # rows of a block on which predicates are evaluated, about
 
-
-class Rows(Protocol):
-    """What is needed of a `clash.columnar.block.Block`."""
-
-    @property
-    def rows(self) -> int: ...
-
-    @property
-    def columns(self) -> Mapping[str, pa.Array]: ...
+Columns = Mapping[str, pa.Array]
+_NO_ROWS = np.empty(0, np.int32)
 
 
-class Gatherer:
-    def __init__(self, wanted: Wanted, timezone: str, share: float = 1.0) -> None:
-        """`share` of the tuples is looked at, at most."""
-        self._streams = {name: _Stream(name, what, timezone, max(1, round(1 / share))) for name, what in wanted.streams.items()}
-        domains = {key.domain for what in wanted.streams.values() for key in what.keys}
-        self._hints = wanted.hints
-        self._thresholds = {domain: int(min(1.0, MORE * self._hints.get(domain, 1.0)) * ALL) for domain in domains}
+class Collector:
+    """Statistics of one task."""
+
+    def __init__(self, spec: CollectionSpec, timezone: str, share: float = 1.0, hints: dict[str, float] | None = None) -> None:
+        """At most `share` of the tuples are read.
+
+        `hints` are the thresholds and shares at which the samples of earlier tasks of this process came out: a cache that the caller owns
+        and passes to one task after the other, so that a task need not find them out again. They change how long collecting takes and
+        which tuples are sampled, nothing else.
+        """
+        self._hints = {} if hints is None else hints
+        self._streams = {name: _StreamCollector(name, of, timezone, max(1, round(1 / share))) for name, of in spec.streams.items()}
+        domains = {key.domain for of in spec.streams.values() for key in of.keys}
+        self._thresholds = {domain: int(min(1.0, SLACK * self._hints.get(domain, 1.0)) * MAX_THRESHOLD) for domain in domains}
         for stream in self._streams.values():
-            stream.hint(self._hints)
+            stream.apply_hints(self._hints)
 
-    def add(self, stream: str, block: Rows) -> None:
-        """Tuples of a stream that are not late; columns are called `stream.column`, event times `#tau`."""
+    def add(self, stream: str, block: Block) -> None:
+        """Tuples of a stream that are not late. Columns are named `stream.column`, event times `EVENT_TIME`."""
         if block.rows:
-            self._streams.setdefault(stream, _Stream(stream, OfStream(), "UTC", 1)).add(block, self._thresholds)
+            self._streams.setdefault(stream, _StreamCollector(stream, StreamSpec(), "UTC", 1)).add(block, self._thresholds)
 
-    def to_json(self) -> dict[str, Any]:
-        return self.gathered().to_json()
-
-    def gathered(self) -> Gathered:
-        found = Gathered({}, {}, {}, {})
+    def collected(self) -> Collected:
+        """Statistics of the tuples so far; leaves hints for the next task."""
+        parts = []
         for stream in self._streams.values():
-            part = stream.gathered(self._thresholds)
-            stream.remember(self._hints)
-            found = Gathered(*({**a, **b} for a, b in zip(vars(found).values(), vars(part).values(), strict=True)))
-        self._hints.update({domain: threshold / ALL for domain, threshold in self._thresholds.items()})
-        return found
+            parts.append(stream.collected(self._thresholds))
+            stream.leave_hints(self._hints)
+        self._hints.update({domain: threshold / MAX_THRESHOLD for domain, threshold in self._thresholds.items()})
+        return Collected(
+            {name: counts for part in parts for name, counts in part.streams.items()},
+            {key: counts for part in parts for key, counts in part.histograms.items()},
+            {key: counts for part in parts for key, counts in part.passes.items()},
+            {key: sample for part in parts for key, sample in part.samples.items()},
+        )
 
 
-class _Table:
-    """A sample that grows: pieces are put together when they are many, or at the end; what was taken before the threshold fell is left out
-    then."""
+class _SampleBuilder:
+    """A sample that grows.
 
-    def __init__(self, start: Sample, key: Key | None, number: int) -> None:
-        self.held, self.key, self.number = start, key, number
+    Chosen rows are buffered and merged into the sample when they are many, and at the end. The threshold may have been lowered since rows
+    were chosen; merging removes those that it excludes.
+    """
+
+    def __init__(self, start: Sample, key: Key | None, key_number: int) -> None:
+        self.sample, self.key, self.key_number = start, key, key_number
         self.threshold, self.share = start.threshold, start.share
-        self.pieces: list[tuple[list[Hashes], NDArray[np.uint16]]] = []
+        self.buffered: list[tuple[list[Hashes], PredicateBits]] = []
         self.rows = 0
 
-    def add(self, hashes: list[Hashes], bits: NDArray[np.uint16]) -> None:
-        self.pieces.append((hashes, bits))
+    def add(self, hashes: list[Hashes], bits: PredicateBits) -> None:
+        self.buffered.append((hashes, bits))
         self.rows += len(bits)
-        if self.rows > 2 * ROWS:
-            self.held = self.settled().shrunk(ROWS, KEYS)
-            self.threshold, self.share, self.rows, self.pieces = self.held.threshold, self.held.share, self.held.rows, []
+        if self.rows > 2 * SAMPLE_ROWS:
+            self.sample = self.merged().shrunk(SAMPLE_ROWS, SAMPLE_KEYS)
+            self.threshold, self.share, self.rows, self.buffered = self.sample.threshold, self.sample.share, self.sample.rows, []
 
-    def limit(self, share: float) -> None:
+    def limit_share(self, share: float) -> None:
         if share < self.share:
-            self.held, self.pieces, self.share = self.settled().thinned(share), [], share
-            self.rows = self.held.rows
+            self.sample, self.buffered, self.share = self.merged().thinned(share), [], share
+            self.rows = self.sample.rows
 
-    def settled(self) -> Sample:
-        held = self.held.lowered(self.threshold)
-        columns = [np.concatenate([held.hashes[:, c], *(hashes[c] for hashes, _ in self.pieces)]) for c in range(len(held.keys))]
-        matrix = np.column_stack(columns) if columns else np.empty((len(held.bits) + sum(len(b) for _, b in self.pieces), 0), np.uint32)
-        whole = replace(held, hashes=matrix, bits=np.concatenate([held.bits, *(bits for _, bits in self.pieces)]))
-        return replace(whole, threshold=ALL).lowered(self.threshold) if self.key is not None else whole
+    def merged(self) -> Sample:
+        """The sample with the buffered rows, under the current threshold."""
+        sample = self.sample.lowered(self.threshold)
+        keys = range(len(sample.layout.keys))
+        columns = [np.concatenate([sample.hashes[:, k], *(hashes[k] for hashes, _ in self.buffered)]) for k in keys]
+        bits = np.concatenate([sample.bits, *(bits for _, bits in self.buffered)])
+        merged = replace(sample, hashes=np.column_stack(columns) if columns else np.empty((len(bits), 0), np.uint32), bits=bits)
+        return replace(merged, threshold=MAX_THRESHOLD).lowered(self.threshold) if self.key is not None else merged
 
 
-class _Stream:
-    def __init__(self, name: str, wanted: OfStream, timezone: str, stride: int) -> None:
-        self.name, self.keys, self.predicates, self.timezone, self.stride = name, wanted.keys, wanted.predicates, timezone, stride
-        self.counted, self.looked, self.seed, self.piece = Counted(), 0, 0, PIECE
+class _StreamCollector:
+    """Statistics of one stream. `stride`: one of so many tuples is read from the start."""
+
+    def __init__(self, name: str, spec: StreamSpec, timezone: str, stride: int) -> None:
+        self.name, self.keys, self.predicates, self.timezone, self.stride = name, spec.keys, spec.predicates, timezone, stride
+        self.counts, self.rows_read, self.first_chunk = StreamCounts(), 0, FIRST_CHUNK
         self.histograms = {str(key): np.zeros(BUCKETS, np.int64) for key in self.keys}
-        self.passes = {str(predicate): (0.0, 0.0) for predicate in self.predicates}
-        layout = tuple(map(str, self.keys)), tuple(map(str, self.predicates))
-        self.samples = [_Table(empty(*layout, str(key)), key, number) for number, key in enumerate(self.keys)]
+        self.passes = {str(predicate): PredicateCounts() for predicate in self.predicates}
+        layout = SampleLayout(tuple(map(str, self.keys)), tuple(map(str, self.predicates)))
+        self.samples = [_SampleBuilder(empty_sample(layout, str(key)), key, number) for number, key in enumerate(self.keys)]
         if self.predicates or len(self.keys) > 1:
-            self.samples.append(_Table(empty(*layout, None), None, -1))
+            self.samples.append(_SampleBuilder(empty_sample(layout, None), None, -1))
 
-    def hint(self, hints: Mapping[str, float]) -> None:
-        for table in self.samples:
-            share = hints.get(f"{self.name} {table.key}")
-            self.piece = PIECE if share is None else ALL
+    def apply_hints(self, hints: Mapping[str, float]) -> None:
+        shares = [hints.get(self._hint_name(sample)) for sample in self.samples]
+        if shares and None not in shares:  # threshold and share are known: there is no need for a small first chunk
+            self.first_chunk = MAX_THRESHOLD
+        for sample, share in zip(self.samples, shares, strict=True):
             if share is not None:
-                table.limit(min(1.0, MORE * share))
+                sample.limit_share(min(1.0, SLACK * share))
 
-    def remember(self, hints: dict[str, float]) -> None:
-        if self.looked:
-            hints.update({f"{self.name} {table.key}": table.share for table in self.samples})
+    def leave_hints(self, hints: dict[str, float]) -> None:
+        if self.rows_read:
+            hints.update({self._hint_name(sample): sample.share for sample in self.samples})
 
-    def add(self, block: Rows, thresholds: dict[str, int]) -> None:
-        stride = self.stride << min(20, self.looked // FULL)
+    def _hint_name(self, sample: _SampleBuilder) -> str:
+        return f"{self.name} {sample.key}"
+
+    def add(self, block: Block, thresholds: dict[str, int]) -> None:
+        """Counts and samples a block; `thresholds`, by domain, are lowered where a sample has grown too large."""
+        stride = self.stride << min(20, self.rows_read // FULL_ROWS)
         columns = block.columns
-        tau = columns.get(TAU)
-        spans = () if tau is None else spans_of(tau.to_numpy())
+        event_times = columns.get(EVENT_TIME)
+        spans = () if event_times is None else spans_of(event_times.to_numpy())
         rows = block.rows
         if stride > 1:
-            index = pa.array(np.arange(self.seed % min(stride, rows), rows, stride, dtype=np.int32))
+            index = pa.array(np.arange(self.rows_read % min(stride, rows), rows, stride, dtype=np.int32))
             rows = len(index)
             names = {f"{self.name}.{key.column}" for key in self.keys}
             names |= {f"{self.name}.{c.column}" for predicate in self.predicates for c in columns_of(predicate)}
             columns = {name: columns[name].take(index) for name in names if name in columns}
         weight = block.rows / rows
-        self.counted = self.counted.plus(Counted(block.rows, block.rows * (weight - 1), spans))
-        hashes = [self._count(columns, rows, key, max(1, round(weight))) for key in self.keys]
-        self._pass(columns, rows, stride)
+        self.counts = self.counts.plus(StreamCounts(block.rows, block.rows * (weight - 1), spans))
+        hashes = [self._count_keys(columns, rows, key, max(1, round(weight))) for key in self.keys]
+        self._count_passes(columns, rows, stride)
         start = 0
         while start < rows and self.samples:
-            # in growing pieces: the first rows tell how few of the next ones are needed
-            end = min(rows, start + max(self.piece, 7 * (self.looked + start)))
+            # chunks grow: the first rows show how few of the next ones are needed
+            end = min(rows, start + max(self.first_chunk, 7 * (self.rows_read + start)))
             self._sample(columns, hashes, start, end, weight, thresholds)
             start = end
-        self.looked += rows
-        self.seed += rows
+        self.rows_read += rows
 
-    def _count(self, columns: Mapping[str, pa.Array], rows: int, key: Key, weight: int) -> Hashes:
+    def _count_keys(self, columns: Columns, rows: int, key: Key, weight: int) -> Hashes:
         column = columns.get(f"{self.name}.{key.column}")
         if column is None:
             return np.zeros(rows, np.uint32)
         words = key_words([column], [key.type], self.timezone)
         return count_keys(words.words, words.valid, weight, self.histograms[str(key)])
 
-    def _pass(self, columns: Mapping[str, pa.Array], rows: int, stride: int) -> None:
-        """Counts are per tuple of the stream, whatever part is looked at."""
-        step = max(1, rows // LOOKED)
+    def _count_passes(self, columns: Columns, rows: int, stride: int) -> None:
+        """Counts are scaled to the tuples of the stream, whichever part is read."""
+        step = max(1, rows // PREDICATE_ROWS)
         index = np.arange(0, rows, step, dtype=np.int32)
         for predicate in self.predicates:
             flags = self._holds(predicate, columns, index if step > 1 else None, rows)
             if flags is not None:
-                passed, looked = self.passes[str(predicate)]
-                self.passes[str(predicate)] = passed + stride * step * int(flags.sum()), looked + stride * step * len(flags)
+                scale, text = stride * step, str(predicate)
+                self.passes[text] = self.passes[text].plus(PredicateCounts(scale * int(flags.sum()), scale * len(flags)))
 
-    def _sample(
-        self, columns: Mapping[str, pa.Array], hashes: list[Hashes], start: int, end: int, weight: float, thresholds: dict[str, int]
-    ) -> None:
-        """The rows from `start` to `end`; `weight`: each stands for so many tuples."""
-        picked = []
-        for number, table in enumerate(self.samples):
-            table.limit(1 / weight)  # where tuples are skipped, what is looked at is a share already
-            share, seed = table.share * weight, (self.seed + start) * 0x9E3779B1 + number
-            if table.key is None:
-                rows = _some(end - start, share, seed)
+    def _sample(self, columns: Columns, hashes: list[Hashes], start: int, end: int, weight: float, thresholds: dict[str, int]) -> None:
+        """Samples the rows from `start` to `end`, each of which stands for `weight` tuples."""
+        chosen = []
+        for number, sample in enumerate(self.samples):
+            sample.limit_share(1 / weight)  # where tuples are skipped, those that are read are a share already
+            share, seed = sample.share * weight, (self.rows_read + start) * 0x9E3779B1 + number
+            if sample.key is None:
+                rows = _random_rows(end - start, share, seed)
             else:
-                table.threshold = min(table.threshold, thresholds[table.key.domain])
-                rows = pick(hashes[table.number][start:end], table.threshold, share, seed)
-            picked.append(rows + start if start else rows)
-        union = np.unique(np.concatenate(picked)) if self.predicates else _NONE
+                sample.threshold = min(sample.threshold, thresholds[sample.key.domain])
+                rows = choose_rows(hashes[sample.key_number][start:end], sample.threshold, share, seed)
+            chosen.append(rows + start if start else rows)
+        union = np.unique(np.concatenate(chosen)) if self.predicates else _NO_ROWS
         bits = np.zeros(len(union), np.uint16)
         for number, predicate in enumerate(self.predicates):
             flags = self._holds(predicate, columns, union, end - start) if len(union) else None
             if flags is not None:
                 bits |= flags.astype(np.uint16) << np.uint16(number)
-        for table, rows in zip(self.samples, picked, strict=True):
-            passed = bits[np.searchsorted(union, rows)] if self.predicates else np.zeros(len(rows), np.uint16)
-            table.add([one[rows] for one in hashes], passed)
-            if table.key is not None:
-                thresholds[table.key.domain] = min(thresholds[table.key.domain], table.threshold)
+        for sample, rows in zip(self.samples, chosen, strict=True):
+            sample_bits = bits[np.searchsorted(union, rows)] if self.predicates else np.zeros(len(rows), np.uint16)
+            sample.add([of_key[rows] for of_key in hashes], sample_bits)
+            if sample.key is not None:
+                thresholds[sample.key.domain] = min(thresholds[sample.key.domain], sample.threshold)
 
-    def _holds(
-        self, predicate: Expr, columns: Mapping[str, pa.Array], rows: NDArray[np.int32] | None, total: int
-    ) -> NDArray[np.bool_] | None:
-        """None where it cannot be said: a column is not read, or a row raises that another predicate would have kept from it."""
+    def _holds(self, predicate: Expr, columns: Columns, rows: NDArray[np.int32] | None, total: int) -> NDArray[np.bool_] | None:
+        """For which rows the predicate holds; `rows` None for all `total` rows.
+
+        None where it is unknown: a column is not read, or a row raises an error that another predicate of the query would have excluded.
+        """
         index = None if rows is None else pa.array(rows)
 
         def column(col: Col) -> pa.Array:
@@ -208,25 +222,27 @@ class _Stream:
         except (KeyError, DataError):
             return None
 
-    def gathered(self, thresholds: Mapping[str, int]) -> Gathered:
+    def collected(self, thresholds: Mapping[str, int]) -> Collected:
+        if not self.counts.rows:
+            return Collected()
         samples = {}
-        for table in self.samples:
-            sample = replace(table.settled(), seen=self.counted.rows)
-            lowered = sample if table.key is None else sample.lowered(thresholds[table.key.domain])
-            samples[self.name, sample.on] = lowered.shrunk(ROWS, KEYS) if lowered.rows > ROWS * MORE else lowered
-        return Gathered(
-            {self.name: self.counted} if self.counted.rows else {},
-            {(self.name, key): counts for key, counts in self.histograms.items() if self.counted.rows},
-            {(self.name, text): passes for text, passes in self.passes.items() if passes[1]},
-            samples if self.counted.rows else {},
+        for builder in self.samples:
+            sample = replace(builder.merged(), seen=self.counts.rows)
+            sample = sample if builder.key is None else sample.lowered(thresholds[builder.key.domain])
+            samples[self.name, sample.on] = sample.shrunk(SAMPLE_ROWS, SAMPLE_KEYS) if sample.rows > SAMPLE_ROWS * SLACK else sample
+        return Collected(
+            {self.name: self.counts},
+            {(self.name, key): counts for key, counts in self.histograms.items()},
+            {(self.name, text): counts for text, counts in self.passes.items() if counts.evaluated},
+            samples,
         )
 
 
-def _some(rows: int, share: float, seed: int) -> NDArray[np.int32]:
-    """A random share of so many rows."""
+def _random_rows(rows: int, share: float, seed: int) -> NDArray[np.int32]:
+    """A random share of so many rows, in order."""
     if share >= 1:
         return np.arange(rows, dtype=np.int32)
     rng = np.random.default_rng(seed)
     if share > 0.1:
         return np.flatnonzero(rng.random(rows) < share).astype(np.int32)
-    return np.sort(rng.integers(0, rows, rng.binomial(rows, share), np.int32))  # one row twice is rare, and does no harm
+    return np.sort(rng.integers(0, rows, rng.binomial(rows, share), np.int32))  # the same row twice is rare and harmless

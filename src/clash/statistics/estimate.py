@@ -1,8 +1,8 @@
-"""From a history to what the planner takes.
+"""From a history to the statistics that the planner takes.
 
-Sizes are of what windows hold now. Where real probes were counted, an estimate is corrected by what they found over what it would have
-had the same tuples find; where it says next to nothing and probes found many, these alone count. A change in the newest epoch is
-followed at once (`clash.statistics.epoch_drift`).
+Sizes are of what windows have now. Where probes were counted, an estimate is corrected by the results that they found over the results that
+the estimate would have expected of the same tuples; where it expects next to nothing and probes found many, the probes alone count. A
+change in the newest epoch is followed at once (`clash.statistics.epoch_drift`).
 """
 
 from __future__ import annotations
@@ -16,105 +16,111 @@ from clash.model.query import Query, SubJoin
 from clash.model.relation import Relation
 from clash.model.statistics import MOST, Statistics
 from clash.model.stream import Stream
-from clash.statistics.history import History
-from clash.statistics.join_sizes import Estimate, Joins
+from clash.statistics.collection_spec import CollectionSpec, Column, build_collection_spec
+from clash.statistics.history import StatisticsHistory
+from clash.statistics.join_shape import JoinShape, shape_of
+from clash.statistics.join_sizes import Estimate, JoinSizes
+from clash.statistics.key_pairs import pair_size
 from clash.statistics.probe_feedback import size_key
-from clash.statistics.key_pairs import pair
-from clash.statistics.join_shape import Shape, shape_of
-from clash.statistics.stream_view import View
-from clash.statistics.collection_spec import Column, Wanted, wanted
+from clash.statistics.stream_view import StreamView
 
-LARGEST = 5  # relations of a sub-join whose size is told
-LEAST = 0.1  # rows: an estimate is never sure of nothing
-SMOOTH = 3.0  # results that weigh as much as what was found
-ENOUGH = 30  # results by which probes alone are believed
+MAX_RELATIONS = 5  # of a sub-join whose size is estimated
+MIN_ROWS = 0.1  # an estimate is never certain that a join is empty
+PRIOR_RESULTS = 3.0  # results, both expected and found, that draw a correction towards none
+MIN_RESULTS = 30  # by which probes alone are believed
+MIN_EXPECTED = 10  # results; if an estimate expects fewer, it cannot be corrected by a factor
 
 
-def estimate(history: History, queries: Iterable[Query], streams: Mapping[str, Stream], most: int = 300) -> Statistics:
-    """Rates, shares of predicates and of equalities, and sizes of the queries' sub-joins, at most `most` of them, small ones first."""
+def estimate(history: StatisticsHistory, queries: Iterable[Query], streams: Mapping[str, Stream], max_sizes: int = 300) -> Statistics:
+    """Rates, selectivities of predicates and equalities, and sizes of at most `max_sizes` sub-joins of the queries, small joins first."""
     queries = tuple(queries)
-    want = wanted(queries, streams)
+    spec = build_collection_spec(queries, streams)
     views = history.views(streams)
-    selectivities = _predicates(views, want)
-    for left, right in want.links:
-        share = _share(history, views, want, left, right)
+    selectivities = _predicate_selectivities(views, spec)
+    for left, right in spec.links:
+        share = _matching_share(history, views, spec, left, right)
         if share is not None:
             selectivities[f"{'.'.join(left)} = {'.'.join(right)}"] = share
-    now = _Now(history, want, streams, views, history.newest(streams))
+    estimator = _SizeEstimator(history, spec, streams, views, history.newest(streams))
     sizes: dict[tuple[str, ...], float] = {}
-    for count in range(2, LARGEST + 1):
+    for relations in range(2, MAX_RELATIONS + 1):
         for query in queries:
-            if len(sizes) < most:
-                now.sizes(query, count, sizes)
-    sizes = dict(itertools.islice(sizes.items(), most))
+            if len(sizes) < max_sizes:
+                estimator.add_sizes(query, relations, sizes)
+    sizes = dict(itertools.islice(sizes.items(), max_sizes))
     return Statistics(rates={name: view.rows for name, view in views.items()}, selectivities=selectivities, sizes=sizes)
 
 
-def _predicates(views: Mapping[str, View], want: Wanted) -> dict[str, float]:
-    found = {}
-    for stream, of in want.streams.items():
-        for predicate in of.predicates:
-            share = views[stream].share(str(predicate)) if stream in views else None
+def _predicate_selectivities(views: Mapping[str, StreamView], spec: CollectionSpec) -> dict[str, float]:
+    selectivities = {}
+    for stream, of_stream in spec.streams.items():
+        for predicate in of_stream.predicates:
+            share = views[stream].passing_share(str(predicate)) if stream in views else None
             if share is not None:
-                found[str(predicate)] = share
-    return found
+                selectivities[str(predicate)] = share
+    return selectivities
 
 
-def _share(history: History, views: Mapping[str, View], want: Wanted, left: Column, right: Column) -> float | None:
-    """The share of pairs that match."""
-    keys = want.key(*left), want.key(*right)
+def _matching_share(
+    history: StatisticsHistory, views: Mapping[str, StreamView], spec: CollectionSpec, left: Column, right: Column
+) -> float | None:
+    """The share of pairs of tuples that match on two columns; None where one of them was not collected."""
+    keys = spec.key(*left), spec.key(*right)
     if keys[0] is None or keys[1] is None or left[0] not in views or right[0] not in views:
         return None
-    one, other = views[left[0]], views[right[0]]
-    size = pair(one, str(keys[0]), other, str(keys[1]))
-    if size is None or one.rows * other.rows == 0:
+    left_view, right_view = views[left[0]], views[right[0]]
+    size = pair_size(left_view, str(keys[0]), right_view, str(keys[1]))
+    if size is None or left_view.rows * right_view.rows == 0:
         return None
-    return min(1.0, max(LEAST, size.rows * history.drift.factor(left, right)) / (one.rows * other.rows))
+    return min(1.0, max(MIN_ROWS, size.rows * history.drift.factor(left, right)) / (left_view.rows * right_view.rows))
 
 
 @dataclass
-class _Now:
-    history: History
-    want: Wanted
-    streams: Mapping[str, Stream]
-    views: Mapping[str, View]
-    newest: Mapping[str, View]
-    _shapes: dict[str, Shape | None] = field(default_factory=dict)
-    _joins: dict[tuple[str, Relation | None], Joins] = field(default_factory=dict)  # None: of what the windows hold
+class _SizeEstimator:
+    """Sizes of sub-joins at one moment."""
 
-    def sizes(self, query: Query, count: int, found: dict[tuple[str, ...], float]) -> None:
-        """Adds the sub-joins of so many relations that are not there yet; with residuals only where probes tell."""
+    history: StatisticsHistory
+    spec: CollectionSpec
+    streams: Mapping[str, Stream]
+    views: Mapping[str, StreamView]
+    newest: Mapping[str, StreamView]
+    _shapes: dict[str, JoinShape | None] = field(default_factory=dict)
+    """By query."""
+    _join_sizes: dict[tuple[str, Relation | None], JoinSizes] = field(default_factory=dict)
+    """By query and the relation of which only the newest epoch counts; None if windows count for all."""
+
+    def add_sizes(self, query: Query, count: int, sizes: dict[tuple[str, ...], float]) -> None:
+        """Adds the sub-joins of `count` relations that are missing; with residuals only where probes were counted."""
         if query.name not in self._shapes:
-            self._shapes[query.name] = shape_of(query.join, self.want, self.streams)
+            self._shapes[query.name] = shape_of(query.join, self.spec, self.streams)
         shape = self._shapes[query.name]
         if shape is None or any(r.stream not in self.views for r in shape.relations):
             return
-        for some in itertools.combinations(shape.relations, count):
-            part = frozenset(some)
-            if not shape.connected(part):
+        for subset in map(frozenset, itertools.combinations(shape.relations, count)):
+            if not shape.connected(subset):
                 continue
-            join = query.join.sub(part)
-            plain = replace(join, residuals=frozenset())
-            for one, estimated in ((plain, self._rows), (join, self._measured)):
-                key = size_key(one)
-                if key not in found and (rows := estimated(query.name, one, part, shape)) is not None:
-                    found[key] = min(MOST, max(LEAST, rows))
+            join = query.join.sub(subset)
+            without_residuals = replace(join, residuals=frozenset())
+            for variant, estimate_rows in ((without_residuals, self._rows), (join, self._measured_rows)):
+                key = size_key(variant)
+                if key not in sizes and (rows := estimate_rows(query.name, variant, subset, shape)) is not None:
+                    sizes[key] = min(MOST, max(MIN_ROWS, rows))
 
-    def _size(self, query: str, shape: Shape, part: frozenset[Relation], newest: Relation | None = None) -> Estimate | None:
-        """Of what the windows hold; of one relation perhaps the newest epoch alone."""
-        if (query, newest) not in self._joins:
+    def _size(self, query: str, shape: JoinShape, subset: frozenset[Relation], newest: Relation | None = None) -> Estimate | None:
+        """The size by what windows have; of the relation `newest` only the newest epoch counts."""
+        if (query, newest) not in self._join_sizes:
             views = {r: (self.newest if r == newest else self.views)[r.stream] for r in shape.relations}
-            self._joins[query, newest] = Joins(shape, views)
-        return self._joins[query, newest].size(part)
+            self._join_sizes[query, newest] = JoinSizes(shape, views)
+        return self._join_sizes[query, newest].size(subset)
 
-    def _rows(self, query: str, join: SubJoin, part: frozenset[Relation], shape: Shape) -> float | None:
-        measured = self._measured(query, join, part, shape)
+    def _rows(self, query: str, join: SubJoin, subset: frozenset[Relation], shape: JoinShape) -> float | None:
+        measured = self._measured_rows(query, join, subset, shape)
         if measured is not None:
             return measured
-        found = self._size(query, shape, part)
-        return None if found is None else found.rows * self._drift(join)
+        size = self._size(query, shape, subset)
+        return None if size is None else size.rows * self._drift_factor(join)
 
-    def _drift(self, join: SubJoin) -> float:
+    def _drift_factor(self, join: SubJoin) -> float:
         factor = 1.0
         for equal in join.classes:
             first, *others = sorted(equal)
@@ -122,25 +128,25 @@ class _Now:
                 factor *= self.history.drift.factor((first.relation.stream, first.column), (other.relation.stream, other.column))
         return factor
 
-    def _measured(self, query: str, join: SubJoin, part: frozenset[Relation], shape: Shape) -> float | None:
-        """By what probes found; None where none were counted, or over other windows than the streams' own."""
+    def _measured_rows(self, query: str, join: SubJoin, subset: frozenset[Relation], shape: JoinShape) -> float | None:
+        """The size by the results of probes; None where none were counted, or only over other windows than the streams' own."""
         probes = self.history.probes.of(join)
-        own = all(r.stream not in self.streams or self.streams[r.stream].window == window for r, window in join.windows)
-        if not probes or not own:
+        own_windows = all(r.stream not in self.streams or self.streams[r.stream].window == window for r, window in join.windows)
+        if not probes or not own_windows:
             return None
-        found = self._size(query, shape, part)
-        results, expected, alone = 0.0, 0.0, 0.0
-        for relation in part:
+        size = self._size(query, shape, subset)
+        results, expected, by_probes = 0.0, 0.0, 0.0
+        for relation in sorted(subset):
             probe = probes.get(str(relation))
             if probe is None or not probe.tuples:
                 continue
-            of_newest = self._size(query, shape, part, relation)
-            whole = self.views[relation.stream].rows
+            newest_size = self._size(query, shape, subset, relation)
+            rows = self.views[relation.stream].rows
             results += probe.results
-            expected += 0.0 if of_newest is None else of_newest.rows * probe.tuples / max(whole, 1e-9)
-            alone = max(alone, probe.results * whole / probe.tuples)
-        if found is None or (expected < ENOUGH / 3 and results >= ENOUGH):
-            return alone if results >= ENOUGH else None
+            expected += 0.0 if newest_size is None else newest_size.rows * probe.tuples / max(rows, 1e-9)
+            by_probes = max(by_probes, probe.results * rows / probe.tuples)
+        if size is None or (expected < MIN_EXPECTED and results >= MIN_RESULTS):
+            return by_probes if results >= MIN_RESULTS else None
         if join.residuals and not math.isfinite(expected):
             return None
-        return found.rows * self._drift(join) * (results + SMOOTH) / (expected + SMOOTH)
+        return size.rows * self._drift_factor(join) * (results + PRIOR_RESULTS) / (expected + PRIOR_RESULTS)

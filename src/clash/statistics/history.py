@@ -1,9 +1,10 @@
-"""What was gathered, epoch by epoch, as far back as windows reach.
+"""What was collected, epoch by epoch, as far back as windows reach.
 
-A window may span many epochs, so they are merged in pairs as they age: about as many nodes as fit `NODES`, the newest one epoch alone,
-older ones ever longer. Of a node that a window covers in part, tuples count by the share of its time that is covered. What time it is,
-the newest two nodes of a stream tell, and not by the few tuples that lead: one time that is wrong by years is no clock. Streams without
-a window keep all. Beside it the probes of the last epochs, and how the newest epoch compares with the window.
+A window may span many epochs, so epochs are merged in pairs as they age: there are at most `MAX_NODES` nodes, the newest of one epoch,
+older ones of ever more. Of a node that a window covers in part, tuples count by the share of its event time that is covered. The current
+event time is that of the newest two nodes of a stream, and not of the few tuples that lead: one event time that is wrong by years must not
+move it. Streams without a window retain all nodes. Beside the nodes there are the probe counts of the last epochs, and how the newest epoch
+compares with the window.
 """
 
 from __future__ import annotations
@@ -11,112 +12,123 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
+from clash.codec import Codec
 from clash.model.stream import Stream
+from clash.statistics.collected import Collected, StreamCounts, merge
+from clash.statistics.collection_spec import CollectionSpec
 from clash.statistics.epoch_drift import Drift
-from clash.statistics.collected import Counted, Gathered, add_up
-from clash.statistics.probe_feedback import Probed, Probes
-from clash.statistics.time_spans import Spans, clock, share
-from clash.statistics.stream_view import View, view
-from clash.statistics.collection_spec import Wanted
+from clash.statistics.probe_feedback import ProbeFeedback, ProbeStep
+from clash.statistics.stream_view import StreamView, build_view
+from clash.statistics.time_spans import Spans, clock, share_between
 
-NODES = 6
-TELLING = 2  # nodes of a stream, the newest, that tell its clock
-ROWS, KEYS = 1024, 256
+MAX_NODES = 6
+CLOCK_NODES = 2  # nodes of a stream, the newest, that its current event time is derived from
+ENDED_WINDOWS = 10  # a stream without new tuples has ended, and follows the clock of the others, until it is so many windows behind
 
 
 @dataclass(frozen=True)
 class Node:
+    """What was collected in some successive epochs."""
+
     epochs: int
-    gathered: Gathered
+    collected: Collected
 
 
 @dataclass
-class History:
-    """`nodes` are oldest first."""
+class StatisticsHistory:
+    """Statistics of the past epochs of a job."""
 
     nodes: list[Node] = field(default_factory=list)
+    """Oldest first."""
     drift: Drift = field(default_factory=Drift)
-    probes: Probes = field(default_factory=Probes)
+    probes: ProbeFeedback = field(default_factory=ProbeFeedback)
     epochs: int = 0
+    """All that were ever added."""
 
     def add_epoch(
         self,
-        gathered: Gathered,
-        wanted: Wanted,
+        collected: Collected,
+        spec: CollectionSpec,
         streams: Mapping[str, Stream],
-        matches: Mapping[str, tuple[int, int]] | None = None,
-        probed: Mapping[str, Probed] | None = None,
+        matches: Mapping[str, tuple[float, float]] | None = None,
+        steps: Mapping[str, ProbeStep] | None = None,
     ) -> None:
-        """One more epoch: what its tasks gathered, and per edge label the rows that went into its probes and came out."""
+        """One more epoch: what its tasks collected, and per edge label its step and the rows that went into its probe and came out."""
         self.epochs += 1
-        self.nodes.append(Node(1, gathered))
-        self._expire(streams)
-        while len(self.nodes) > NODES:
-            self._merge()
-        self.drift.add(self.views(streams), self.newest(streams), wanted.links, wanted)
-        self.probes.add({name: counted.rows for name, counted in gathered.streams.items()}, matches or {}, probed or {})
+        self.nodes.append(Node(1, collected))
+        self._remove_expired(streams)
+        while len(self.nodes) > MAX_NODES:
+            self._merge_nodes()
+        self.drift.add(self.views(streams), self.newest(streams), spec.links, spec)
+        self.probes.add({name: counts.rows for name, counts in collected.streams.items()}, matches or {}, steps or {})
 
-    def views(self, streams: Mapping[str, Stream]) -> dict[str, View]:
-        """Of each stream what its window holds now."""
-        now = self._now(streams)
-        names = {name for node in self.nodes for name in node.gathered.streams}
-        return {
-            name: view(
-                name, [(node.gathered, _covered(node.gathered.streams.get(name), streams.get(name), now.get(name))) for node in self.nodes]
-            )
-            for name in sorted(names)
-        }
+    def copy(self) -> StatisticsHistory:
+        """A history to which epochs can be added while this one stays as it is."""
+        return StatisticsHistory([*self.nodes], Drift({**self.drift.trends}), ProbeFeedback([*self.probes.epochs]), self.epochs)
 
-    def newest(self, streams: Mapping[str, Stream]) -> dict[str, View]:
-        """Of each stream the tuples of its newest epoch, as if all in the window were like these."""
-        found = {}
+    def views(self, streams: Mapping[str, Stream]) -> dict[str, StreamView]:
+        """Per stream the tuples that are in its window now."""
+        now = self._current_times(streams)
+        names = {name for node in self.nodes for name in node.collected.streams}
+
+        def covered(name: str, collected: Collected) -> float:
+            return _covered_share(collected.streams.get(name), streams.get(name), now.get(name))
+
+        return {name: build_view(name, [(node.collected, covered(name, node.collected)) for node in self.nodes]) for name in sorted(names)}
+
+    def newest(self, streams: Mapping[str, Stream]) -> dict[str, StreamView]:
+        """Per stream the tuples of its newest epoch, scaled to as many as its window has."""
+        views = {}
         for name, whole in self.views(streams).items():
-            last = next(node.gathered for node in reversed(self.nodes) if name in node.gathered.streams)
-            found[name] = view(name, [(last, 1.0)]).scaled(whole.rows)
-        return found
+            last = next(node.collected for node in reversed(self.nodes) if name in node.collected.streams)
+            views[name] = build_view(name, [(last, 1.0)]).scaled(whole.rows)
+        return views
 
-    def _own(self) -> dict[str, int]:
-        """The event time that a stream has come to, by stream. The newest node alone may have one tuple, whose time is wrong."""
+    def _stream_clocks(self) -> dict[str, int]:
+        """The event time that each stream has come to, by its own tuples. The newest node alone may have one tuple, whose time is wrong."""
         spans: dict[str, list[Spans]] = {}
         for node in reversed(self.nodes):
-            for name, counted in node.gathered.streams.items():
-                if counted.spans:
-                    spans.setdefault(name, []).append(counted.spans)
-        return {name: clock(span for some in newest[:TELLING] for span in some) for name, newest in spans.items()}
+            for name, counts in node.collected.streams.items():
+                if counts.spans:
+                    spans.setdefault(name, []).append(counts.spans)
+        return {name: clock(span for of_node in newest_first[:CLOCK_NODES] for span in of_node) for name, newest_first in spans.items()}
 
-    def _now(self, streams: Mapping[str, Stream]) -> dict[str, int]:
-        """The event time that it is, by stream: that of all streams, but for streams that follow another clock."""
-        own = self._own()
+    def _current_times(self, streams: Mapping[str, Stream]) -> dict[str, int]:
+        """The current event time by stream: the latest of all streams, except for streams that follow another clock."""
+        own = self._stream_clocks()
         latest = max(own.values(), default=0)
-        return {name: now if latest - now >= self._behind(streams.get(name)) else latest for name, now in own.items()}
+        return {name: time if latest - time >= self._own_clock_lag(streams.get(name)) else latest for name, time in own.items()}
 
-    def _behind(self, stream: Stream | None) -> int:
-        """A stream that is this far behind does not follow the clock of the others, by which nothing that comes would be in its window;
-        where nothing comes, it may just have ended."""
+    def _own_clock_lag(self, stream: Stream | None) -> int:
+        """A stream that is this far behind the others has a clock of its own: by theirs, no new tuple would be in its window. A stream
+        without new tuples may just have ended."""
         if stream is None or stream.window is None:
             return 0
-        return stream.window if stream.name in self.nodes[-1].gathered.streams else 10 * stream.window
+        return stream.window if stream.name in self.nodes[-1].collected.streams else ENDED_WINDOWS * stream.window
 
-    def _expire(self, streams: Mapping[str, Stream]) -> None:
-        """What no window covers goes. What tells a stream's clock stays, or nothing could ever turn it; unless that of others is beyond."""
-        own, now = self._own(), self._now(streams)
-        seen: Counter[str] = Counter()
-        kept = []
+    def _remove_expired(self, streams: Mapping[str, Stream]) -> None:
+        """Removes what no window covers.
+
+        The nodes that a stream's clock is derived from stay, or a wrong clock could never be corrected; unless the clock of the other
+        streams has passed them.
+        """
+        own, now = self._stream_clocks(), self._current_times(streams)
+        nodes_seen: Counter[str] = Counter()
+        retained = []
         for node in reversed(self.nodes):
             live = []
-            for name, counted in node.gathered.streams.items():
-                seen[name] += 1
-                tells = seen[name] <= TELLING and counted.spans and max(own[name], counted.spans[0].low) >= now[name]
-                if tells or _covered(counted, streams.get(name), now.get(name)) > 0:
+            for name, counts in node.collected.streams.items():
+                nodes_seen[name] += 1
+                is_clock = nodes_seen[name] <= CLOCK_NODES and counts.spans and max(own[name], counts.spans[0].low) >= now[name]
+                if is_clock or _covered_share(counts, streams.get(name), now.get(name)) > 0:
                     live.append(name)
             if live:
-                kept.append(node if len(live) == len(node.gathered.streams) else Node(node.epochs, node.gathered.only(live)))
-        self.nodes = kept[::-1]
+                retained.append(node if len(live) == len(node.collected.streams) else Node(node.epochs, node.collected.only(live)))
+        self.nodes = retained[::-1]
 
-    def _merge(self) -> None:
-        """The two neighbours that are shortest for their age, never the newest."""
+    def _merge_nodes(self) -> None:
+        """Merges the two neighbours that are shortest for their age, never the newest."""
         ages, age = [], 0
         for node in reversed(self.nodes):
             ages.append(age)
@@ -124,26 +136,16 @@ class History:
         ages.reverse()
         at = min(range(len(self.nodes) - 2), key=lambda i: ((self.nodes[i].epochs + self.nodes[i + 1].epochs) / ages[i + 1], i))
         both = self.nodes[at : at + 2]
-        self.nodes[at : at + 2] = [Node(sum(n.epochs for n in both), add_up([n.gathered for n in both], ROWS, KEYS))]
-
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "epochs": self.epochs,
-            "nodes": [[node.epochs, node.gathered.to_json()] for node in self.nodes],
-            "drift": self.drift.to_json(),
-            "probes": self.probes.to_json(),
-        }
-
-    @staticmethod
-    def from_json(data: Mapping[str, Any]) -> History:
-        nodes = [Node(epochs, Gathered.from_json(one)) for epochs, one in data["nodes"]]
-        return History(nodes, Drift.from_json(data["drift"]), Probes.from_json(data["probes"]), data["epochs"])
+        self.nodes[at : at + 2] = [Node(sum(node.epochs for node in both), merge(node.collected for node in both))]
 
 
-def _covered(counted: Counted | None, stream: Stream | None, now: int | None) -> float:
-    """The share of a node's tuples that is in the window; what is ahead by more than that meets nothing that is in it."""
-    if counted is None:
+HISTORY: Codec[StatisticsHistory] = Codec(StatisticsHistory)
+
+
+def _covered_share(counts: StreamCounts | None, stream: Stream | None, now: int | None) -> float:
+    """The share of a node's tuples that is in the window; tuples ahead by more than a window meet nothing that is in it."""
+    if counts is None:
         return 0.0
-    if stream is None or stream.window is None or now is None or not counted.spans:
+    if stream is None or stream.window is None or now is None or not counts.spans:
         return 1.0
-    return share(counted.spans, now - stream.window, now + stream.window)
+    return share_between(counts.spans, now - stream.window, now + stream.window)

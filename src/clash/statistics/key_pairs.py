@@ -1,7 +1,7 @@
-"""The join of two keys by their hashed histograms.
+"""The size of the join of two keys, from their hashed histograms.
 
-Keys that share a bucket by chance add n·m/B to the inner product, on average; that is taken off. What is left is right on
-average, with a standard error of about √(F·G/B), F and G being the sums of squared key counts: skew and all.
+Different keys that share a bucket by chance add n·m/B to the inner product on average, which is subtracted. The rest is unbiased, with a
+standard error of about √(F·G/B), where F and G are the sums of squared key counts; this holds under skew too.
 """
 
 from __future__ import annotations
@@ -11,34 +11,34 @@ from typing import NamedTuple
 import numpy as np
 
 from clash.statistics.kernels import BUCKETS
-from clash.statistics.stream_view import Floats, View
+from clash.statistics.stream_view import Floats, StreamView
 
 
-class Size(NamedTuple):
-    """Rows, and the relative standard error."""
+class PairSize(NamedTuple):
+    """Rows of a join of two streams, and their relative standard error."""
 
     rows: float
     error: float
 
 
-def joined_keys(left: Floats, right: Floats, excess: float = 0.0) -> Size:
-    """Pairs of equal keys; `excess`: what a stream counted several-fold adds to its join with itself."""
+def equal_pairs(left: Floats, right: Floats, excess: float = 0.0) -> PairSize:
+    """Pairs of equal keys; `excess` is what tuples that were counted several-fold add to the join of a stream with itself."""
     n, m = float(left.sum()), float(right.sum())
     rows = max(0.0, (BUCKETS * float(left @ right) - n * m) / (BUCKETS - 1) - excess)
-    deviation = float(np.sqrt(squares(left) * squares(right) / BUCKETS))
-    return Size(rows, deviation / rows if rows > 0 else float("inf") if deviation else 0.0)
+    deviation = float(np.sqrt(squared_counts(left) * squared_counts(right) / BUCKETS))
+    return PairSize(rows, deviation / rows if rows > 0 else float("inf") if deviation else 0.0)
 
 
-def squares(counts: Floats) -> float:
+def squared_counts(counts: Floats) -> float:
     """The sum of squared key counts."""
     n = float(counts.sum())
     return max(n, (BUCKETS * float(counts @ counts) - n * n) / (BUCKETS - 1))
 
 
-def pair(left: View, left_key: str, right: View, right_key: str) -> Size | None:
-    """The join of two streams on one pair of keys; None where one was not gathered."""
-    one, other = left.histograms.get(left_key), right.histograms.get(right_key)
-    if one is None or other is None:
+def pair_size(left: StreamView, left_key: str, right: StreamView, right_key: str) -> PairSize | None:
+    """The join of two streams on one pair of keys; None where one of them was not collected."""
+    left_counts, right_counts = left.histograms.get(left_key), right.histograms.get(right_key)
+    if left_counts is None or right_counts is None:
         return None
-    own = left.stream == right.stream and left_key == right_key
-    return joined_keys(one, other, min(left.excess, right.excess) if own else 0.0)
+    with_itself = left.stream == right.stream and left_key == right_key
+    return equal_pairs(left_counts, right_counts, min(left.excess, right.excess) if with_itself else 0.0)

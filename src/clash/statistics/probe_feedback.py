@@ -1,93 +1,87 @@
-"""What real probes found.
+"""How many results the probes of the engine have found.
 
-A probe by a tuple of one origin finds the partners that came before it; the sum over all origins counts each combination once. Per
-sub-join and origin it is known how many results so many tuples of the origin gave. The newest epoch counts in full, the one before half.
+A probe by a tuple of one origin finds the partners that arrived before it; the sum over all origins counts each combination once. Per
+sub-join and origin it is recorded how many results so many tuples of the origin had. The newest epoch counts in full, the one before half.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 from clash.model.query import SubJoin
 from clash.model.relation import Relation
 from clash.model.statistics import written
 
-KEPT = 2  # epochs
-DECAY = 0.5  # of an epoch beside the next one
+MAX_EPOCHS = 2  # that are retained
+DECAY = 0.5  # weight of an epoch relative to the next one
 
 
 @dataclass(frozen=True, slots=True)
-class Probed:
-    """What an edge's probe does: rows of `before`, which tuples of `origin` have become, meet `added` and become `bound`.
-
-    Edges of one `group` with the same origin and result each find a part of the results (a store, and what was before it); edges of
-    different groups find the same ones, once each.
-    """
+class ProbeStep:
+    """What the probe on an edge does: rows of `before` meet `added` and become `bound`."""
 
     origin: Relation
+    """The relation whose tuples have become the rows that probe."""
     before: SubJoin
     added: SubJoin
     bound: SubJoin
     group: str = ""
+    """Edges of one group with the same origin and `bound` each find a part of the results (one in a store, one in what was stored before
+    it); edges of different groups find the same results, once each."""
 
 
 def size_key(join: SubJoin) -> tuple[str, ...]:
-    """The sub-join as `Statistics.sizes` names it."""
+    """The name of a sub-join in `Statistics.sizes`."""
     equalities = written([str(attribute) for attribute in equal] for equal in join.classes)
     return (*equalities, *sorted(str(e) for e in (*join.filters, *join.residuals)))
 
 
-def name(join: SubJoin) -> str:
-    """The sub-join with its windows, as one text."""
+def _join_name(join: SubJoin) -> str:
+    """The predicates and windows of a sub-join as one text."""
     windows = sorted(f"{relation} {window}" for relation, window in join.windows)
     return " & ".join([*size_key(join), *windows])
 
 
 @dataclass(frozen=True)
-class Found:
-    """`results` of `tuples` of an origin, summed over epochs."""
+class ProbeCounts:
+    """Tuples of an origin and the results that they found, summed over epochs."""
 
     tuples: float = 0.0
     results: float = 0.0
 
 
 @dataclass
-class Probes:
-    """`epochs`, newest last: sub-join and origin → what was found."""
+class ProbeFeedback:
+    """Probe counts of the last epochs."""
 
-    epochs: list[dict[tuple[str, str], Found]] = field(default_factory=list)
+    epochs: list[dict[tuple[str, str], ProbeCounts]] = field(default_factory=list)
+    """Newest last; by name of the sub-join and origin."""
 
-    def add(self, tuples: Mapping[str, float], matches: Mapping[str, tuple[int, int]], probed: Mapping[str, Probed]) -> None:
+    def add(self, tuples: Mapping[str, float], matches: Mapping[str, tuple[float, float]], steps: Mapping[str, ProbeStep]) -> None:
+        """One more epoch: tuples per stream, and per edge label its step and the rows that went into its probe and came out."""
         groups: dict[tuple[str, str, str], float] = {}
         streams: dict[str, str] = {}
-        for label, (_, found_rows) in matches.items():
-            if (what := probed.get(label)) is not None:
-                key = name(what.bound), str(what.origin), what.group
-                groups[key] = groups.get(key, 0.0) + found_rows
-                streams[key[1]] = what.origin.stream
-        found: dict[tuple[str, str], Found] = {}
-        for (join, origin, _), results in groups.items():
-            held = found.get((join, origin), Found())
-            found[join, origin] = Found(tuples.get(streams[origin], 0.0), max(held.results, results))
-        self.epochs = [*self.epochs, found][-KEPT:]
+        for label, (_, results) in matches.items():
+            if (step := steps.get(label)) is not None:
+                origin = str(step.origin)
+                group = _join_name(step.bound), origin, step.group
+                groups[group] = groups.get(group, 0.0) + results
+                streams[origin] = step.origin.stream
+        counts: dict[tuple[str, str], ProbeCounts] = {}
+        for (join, origin, _), summed in groups.items():
+            before = counts.get((join, origin), ProbeCounts())
+            counts[join, origin] = ProbeCounts(tuples.get(streams[origin], 0.0), max(before.results, summed))
+        self.epochs = [*self.epochs, counts][-MAX_EPOCHS:]
 
-    def of(self, join: SubJoin) -> dict[str, Found]:
-        """By origin; newer epochs count more."""
-        text, found = name(join), dict[str, Found]()
+    def of(self, join: SubJoin) -> dict[str, ProbeCounts]:
+        """The counts of a sub-join by origin; newer epochs weigh more."""
+        name, sums = _join_name(join), dict[str, ProbeCounts]()
         for age, epoch in enumerate(reversed(self.epochs)):
+            weight: float = DECAY**age
             for origin in map(str, join.relations):
-                one = epoch.get((text, origin))
-                if one is not None:
-                    held = found.get(origin, Found())
-                    weight: float = DECAY**age
-                    found[origin] = Found(held.tuples + weight * one.tuples, held.results + weight * one.results)
-        return found
-
-    def to_json(self) -> list[Any]:
-        return [[[*key, one.tuples, one.results] for key, one in epoch.items()] for epoch in self.epochs]
-
-    @staticmethod
-    def from_json(data: list[Any]) -> Probes:
-        return Probes([{(join, origin): Found(*one) for join, origin, *one in epoch} for epoch in data])
+                counts = epoch.get((name, origin))
+                if counts is not None:
+                    before = sums.get(origin, ProbeCounts())
+                    sums[origin] = ProbeCounts(before.tuples + weight * counts.tuples, before.results + weight * counts.results)
+        return sums

@@ -1,6 +1,7 @@
-"""When tuples lie in event time: a few spans with their numbers of tuples, so that one far from all others does not stretch theirs.
+"""Where tuples lie in event time: a few spans with their numbers of tuples, so that one tuple far from all others stretches no span.
 
-Spans add up: those that are united are the neighbours that this stretches least, each tuple counted. Numbers of tuples are about right.
+Spans add up: when there are too many, those two neighbours are merged whose tuples this stretches least, and the sum of the tuples stays.
+The number of tuples of a span is approximate, because only some event times of a block are read.
 """
 
 from __future__ import annotations
@@ -12,12 +13,14 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-MOST = 4  # spans
-LOOKED = 128  # tuples of a block whose times are looked at, about, beside the first and the last
-FEW = 0.05  # of the tuples: so many that lead are not where the stream is
+MAX_SPANS = 4
+EVENT_TIMES_READ = 128  # of a block, about, beside the smallest and the largest
+LEADING_SHARE = 0.05  # of the tuples: so few that lead do not tell how far the stream has come
 
 
 class Span(NamedTuple):
+    """`rows` tuples with event times from `low` to `high`, both included, evenly distributed."""
+
     rows: float
     low: int
     high: int
@@ -26,52 +29,54 @@ class Span(NamedTuple):
 Spans = tuple[Span, ...]
 
 
-def spans_of(tau: NDArray[np.int64]) -> Spans:
-    """Cut where a gap is more than a quarter of it all: in blocks of usual tuples there is none."""
-    some = tau[:: max(1, len(tau) // LOOKED)]
-    points = np.concatenate([some, [tau.min(), tau.max()]])
+def spans_of(event_times: NDArray[np.int64]) -> Spans:
+    """The spans of a block: cut where a gap is more than a quarter of the whole range, which blocks of usual tuples do not have."""
+    sampled = event_times[:: max(1, len(event_times) // EVENT_TIMES_READ)]
+    points = np.concatenate([sampled, [event_times.min(), event_times.max()]])
     points.sort()
-    gaps = np.diff(points.view(np.uint64))  # a difference of times may be beyond int64
+    gaps = np.diff(points.view(np.uint64))  # unsigned, as the difference of two event times may exceed int64
     cuts = np.flatnonzero(gaps > (int(points[-1]) - int(points[0])) // 4) + 1
-    found = []
+    spans = []
     for start, end in pairwise([0, *cuts.tolist(), len(points)]):
-        looked = end - start - (start == 0) - (end == len(points))  # the first and the last were added
-        found.append(Span(max(1.0, looked * len(tau) / len(some)), int(points[start]), int(points[end - 1])))
-    return tuple(found)
+        points_sampled = end - start - (start == 0) - (end == len(points))  # the smallest and the largest were added
+        rows = max(1.0, points_sampled * len(event_times) / len(sampled))
+        spans.append(Span(rows, int(points[start]), int(points[end - 1])))
+    return tuple(spans)
 
 
-def united(spans: Iterable[Span]) -> Spans:
-    found = sorted(spans, key=lambda span: (span.low, span.high))
-    while len(found) > MOST:
-        at = min(range(len(found) - 1), key=lambda i: _stretch(found[i], found[i + 1]))
-        found[at : at + 2] = [_both(found[at], found[at + 1])]
-    return tuple(found)
+def merge_spans(spans: Iterable[Span]) -> Spans:
+    """The same tuples in at most `MAX_SPANS` spans."""
+    merged = sorted(spans, key=lambda span: (span.low, span.high))
+    while len(merged) > MAX_SPANS:
+        at = min(range(len(merged) - 1), key=lambda i: _stretch(merged[i], merged[i + 1]))
+        merged[at : at + 2] = [_union(merged[at], merged[at + 1])]
+    return tuple(merged)
 
 
 def clock(spans: Iterable[Span]) -> int:
-    """The largest event time, but for a few tuples that lead."""
+    """The largest event time, apart from the spans of a few tuples that lead."""
     newest = sorted(spans, key=lambda span: span.high, reverse=True)
-    ahead = list(accumulate(span.rows for span in newest))
-    return next(span.high for span, rows in zip(newest, ahead, strict=True) if rows >= FEW * ahead[-1])
+    rows_from_end = list(accumulate(span.rows for span in newest))
+    return next(span.high for span, rows in zip(newest, rows_from_end, strict=True) if rows >= LEADING_SHARE * rows_from_end[-1])
 
 
-def share(spans: Spans, since: int, until: int) -> float:
-    """The share of the tuples from `since` to `until`, those of a span lying evenly in it."""
-    return sum(span.rows * _part(span, since, until) for span in spans) / sum(span.rows for span in spans)
+def share_between(spans: Spans, since: int, until: int) -> float:
+    """The share of the tuples that lie from `since` to `until`."""
+    return sum(span.rows * _overlap(span, since, until) for span in spans) / sum(span.rows for span in spans)
 
 
-def _part(span: Span, since: int, until: int) -> float:
+def _overlap(span: Span, since: int, until: int) -> float:
     low, high = max(span.low, since), min(span.high, until)
     if low > high:
         return 0.0
     return (high - low) / (span.high - span.low) if span.high > span.low else 1.0
 
 
-def _both(one: Span, other: Span) -> Span:
-    return Span(one.rows + other.rows, min(one.low, other.low), max(one.high, other.high))
+def _union(left: Span, right: Span) -> Span:
+    return Span(left.rows + right.rows, min(left.low, right.low), max(left.high, right.high))
 
 
-def _stretch(one: Span, other: Span) -> float:
-    """By how much the spans of all their tuples grow if they are united."""
-    length = max(one.high, other.high) - min(one.low, other.low)
-    return one.rows * (length - one.high + one.low) + other.rows * (length - other.high + other.low)
+def _stretch(left: Span, right: Span) -> float:
+    """By how much the spans of all their tuples grow in sum if the two are merged."""
+    length = max(left.high, right.high) - min(left.low, right.low)
+    return left.rows * (length - left.high + left.low) + right.rows * (length - right.high + right.low)
