@@ -27,11 +27,11 @@ typecheck: ## mypy, strict
 unit: ## pytest alone
 	@$(RUN) pytest -n $(JOBS) $(ARGS)
 
-format: ## ruff: mend what can be mended, and format
+format: ## ruff: fix what can be fixed, and format
 	@$(RUN) ruff check --fix .
 	@$(RUN) ruff format .
 
-bench: ## the planner's benchmark, into bench/results
+bench: ## the benchmark of the planner; results go into bench/results (others: clash bench --help)
 	@$(RUN) clash bench ilp $(ARGS)
 
 setup: ## the set-up alone
@@ -42,4 +42,4 @@ java: ## which Java is used (installed if it is missing and the machine allows i
 
 clean: ## remove .venv, caches and build leftovers
 	rm -rf .venv build dist src/*.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis
-	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +
+	find src tests bench -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,4 +1,4 @@
--- Three questions about one shop's streams. Their common plan: clash explain examples/orders.sql
+-- Three queries over the streams of one shop. Their common plan: clash explain examples/orders.sql
 -- statistics: statistics.json
 
 -- name: delivery

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from clash.bench import paper_values as paper
-from clash.bench.paper_ilp import SIZE, At
-from clash.bench.paper_model import PaperModel, measure, partial_result
-from clash.bench.tables import mean
-from clash.bench.workloads import Schema, paper_schema
+from clash_bench import paper_values as paper
+from clash_bench.paper_ilp import SIZE, QuerySets
+from clash_bench.paper_model import PaperModel, measure, partial_result
+from clash_bench.tables import mean
+from clash_bench.workloads import Schema, paper_schema
 
 CHAIN = Schema({"R": ("a", "x", "y"), "S": ("a", "b", "z"), "T": ("b", "v", "w")})
 
@@ -27,7 +27,7 @@ def test_a_chain_by_hand() -> None:
     assert outcome.proven
 
 
-def test_what_two_queries_share_is_paid_once() -> None:
+def test_shared_steps_are_paid_once() -> None:
     wider = Schema({**CHAIN.relations, "U": ("b", "p", "q")})
     outcome = measure(wider, [("R", "S", "T"), ("R", "S", "U")], 10.0)
     # R»S[b] and S»R[a] serve both queries: two broadcasts of 1,000 tuples to 5 workers less
@@ -45,7 +45,7 @@ def test_one_more_query_adds_layouts_to_the_others() -> None:
 @pytest.mark.parametrize(("relations", "drawn", "repetitions"), [(10, 10, 20), (10, 100, 5), (100, 10, 10), (100, 100, 5)])
 def test_the_figures_of_the_paper(relations: int, drawn: int, repetitions: int) -> None:
     """A few sets only, so within 10 % of what is drawn from a hundred; `clash bench paper-ilp` shows the rest."""
-    runs = [measure(paper_schema(relations), At(relations, drawn, SIZE).queries(i), 60.0) for i in range(repetitions)]
+    runs = [measure(paper_schema(relations), QuerySets(relations, drawn, SIZE).queries(i), 60.0) for i in range(repetitions)]
     assert all(run.proven for run in runs)
     for name, line in (("individual", paper.COSTS), ("shared", paper.COSTS), ("variables", paper.SIZES), ("orders", paper.SIZES)):
         ours, _ = mean([float(getattr(run, name)) for run in runs])

@@ -1,4 +1,4 @@
-"""Each benchmark end to end, as small as it gets. No time is ever asserted."""
+"""Each planning benchmark end to end, as small as possible. No time is asserted."""
 
 from __future__ import annotations
 
@@ -8,15 +8,16 @@ from pathlib import Path
 
 import pytest
 
-from clash.bench import ilp, own, paper_ilp
-from clash.bench.candidates import count_orders
-from clash.bench.tables import mean, write
-from clash.bench.workloads import WORKLOADS, Workload, draw
 from clash.errors import OptionError
-from clash.planner.cost_model import CostModel, LayoutRule
-from clash.planner.published_program import MOST_ORDERS, Published
+from clash.plan.options import LayoutRule
+from clash.planner.cost_model import CostModel
+from clash.planner.published_program import MAX_ORDERS, PublishedProgram
 from clash.planner.search_space import Options, build_space
 from clash.sql import parse_queries
+from clash_bench import ilp, our_planner, paper_ilp
+from clash_bench.candidates import count_orders
+from clash_bench.tables import mean, write
+from clash_bench.workloads import WORKLOADS, Workload, draw
 
 PNG = b"\x89PNG"
 
@@ -29,7 +30,7 @@ def read(path: Path) -> list[dict[str, str]]:
 def test_ilp(tmp_path: Path) -> None:
     ilp.run((3,), (2,), ("published", "compact"), ("one", "many"), 600.0, 2, tmp_path)
     rows = read(tmp_path / "ilp.csv")
-    assert list(rows[0]) == [field.name for field in fields(ilp.Line)]
+    assert list(rows[0]) == [field.name for field in fields(ilp.IlpRow)]
     shapes = {(r["workload"], r["drawn"], r["size"], r["layouts"], r["formulation"]) for r in rows}
     assert len(shapes) == len(rows) == 2 * 2 * 2
     for published, compact in zip(rows[::2], rows[1::2], strict=True):
@@ -41,39 +42,39 @@ def test_ilp(tmp_path: Path) -> None:
     assert (tmp_path / "ilp.png").read_bytes().startswith(PNG)
 
 
-def test_ilp_adds_the_large_line_where_its_sister_is_asked_for(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_ilp_adds_the_large_shape_to_the_largest_of_the_paper(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     seen = []
 
-    def measure(workload: Workload, sets: object, drawn: int, size: int, *rest: object) -> ilp.Line:
+    def measure(workload: Workload, sets: object, drawn: int, size: int, *rest: object) -> ilp.IlpRow:
         seen.append((workload, drawn, size))
         return real(workload, [{"q": "R(a), S(a)"}], drawn, size, *rest)  # type: ignore[arg-type]
 
-    real = ilp.measure
-    monkeypatch.setattr(ilp, "measure", measure)
+    real = ilp.measure_sets
+    monkeypatch.setattr(ilp, "measure_sets", measure)
     monkeypatch.setattr(ilp, "draw", lambda *_: {})
     monkeypatch.setattr(ilp, "draw_times", lambda *_: None)
     ilp.run((3,), (10, 100), ("compact",), ("many",), 5.0, 1, tmp_path)
     assert seen == [(workload, drawn, 3) for workload in WORKLOADS for drawn in (10, 100, 1000)]
 
 
-def test_what_is_too_large_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ilp, "MOST_ORDERS", 10)
-    line = ilp.measure("walk", [draw("walk", 100, 3, 3, 1)], 3, 3, "many", "published", 5.0)
+def test_too_large_programs_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ilp, "MAX_ORDERS", 10)
+    line = ilp.measure_sets("walk", [draw("walk", 100, 3, 3, 1)], 3, 3, "many", "published", 5.0)
     assert line.status == "too large"
     assert line.candidates > 10
     assert line.proven == line.near == 0
     assert line.variables is line.proven_median is line.gap is None
 
 
-def test_what_is_cut_off_while_built_is_no_mistake(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_time_limit_while_building_is_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: object, **__: object) -> None:
         raise OptionError("the published formulation is too large for these queries")
 
-    monkeypatch.setattr(own, "plan", refuse)
+    monkeypatch.setattr(our_planner, "plan", refuse)
     sets = [draw("walk", 100, 3, 3, 1)]
-    assert ilp.measure("walk", sets, 3, 3, "many", "published", 5.0).status == "time limit"
+    assert ilp.measure_sets("walk", sets, 3, 3, "many", "published", 5.0).status == "time limit"
     with pytest.raises(OptionError):
-        ilp.measure("walk", sets, 3, 3, "many", "compact", 5.0)
+        ilp.measure_sets("walk", sets, 3, 3, "many", "compact", 5.0)
 
 
 @pytest.mark.parametrize("layouts", ["one", "many"])
@@ -81,19 +82,19 @@ def test_what_is_cut_off_while_built_is_no_mistake(monkeypatch: pytest.MonkeyPat
 def test_candidates_are_those_of_the_published_formulation(workload: Workload, layouts: LayoutRule) -> None:
     queries = draw(workload, 100, 4, 4, 1)
     parsed, streams = parse_queries(queries)
-    graph = build_space(parsed, own.STATISTICS, streams, Options(CostModel("probe", own.WORKERS, layouts))).graph
-    counted = count_orders(queries, own.STATISTICS, own.WORKERS, "probe", layouts)
-    assert counted == Published(graph, graph.lattice.targets).count < MOST_ORDERS
+    graph = build_space(parsed, our_planner.STATISTICS, streams, Options(CostModel("probe", our_planner.WORKERS, layouts))).graph
+    counted = count_orders(queries, our_planner.STATISTICS, our_planner.WORKERS, "probe", layouts)
+    assert counted == PublishedProgram(graph, graph.lattice.targets).count < MAX_ORDERS
 
 
-def test_a_gap_asked_for_is_no_proof() -> None:
-    """Whatever is within the gap is optimal to the solver."""
-    near = own.plan(draw("tree", 100, 12, 4, 1), cost="probe", layouts="one", gap=0.5, time_limit=20.0)
+def test_a_requested_gap_is_no_proof() -> None:
+    """The solver calls everything within the gap optimal."""
+    near = our_planner.plan(draw("tree", 100, 12, 4, 1), cost="probe", layouts="one", gap=0.5, time_limit=20.0)
     assert near.gap == pytest.approx((near.cost - near.bound) / near.cost)
 
 
 def test_paper_ilp(tmp_path: Path) -> None:
-    settings = paper_ilp.Settings(counts=(2,), sizes=(3, 4), counts_by_size=(1,), by_size=((4, 1),), own=1, own_limit=0.5)
+    settings = paper_ilp.Settings(counts=(2,), sizes=(3, 4), counts_by_size=(1,), max_sets_by_size=((4, 1),), own_sets=1, own_limit=0.5)
     paper_ilp.run(2, tmp_path, settings)
     rows = read(tmp_path / "paper-ilp.csv")
     assert list(rows[0]) == [field.name for field in fields(paper_ilp.Point)]
@@ -107,9 +108,9 @@ def test_paper_ilp(tmp_path: Path) -> None:
 
 
 def test_query_sets_of_the_paper_are_a_function_of_the_repetition() -> None:
-    at = paper_ilp.At(100, 10, 3)
-    assert at.queries(0) == at.queries(0) != at.queries(1)
-    assert len(at.texts(0)) == len(at.queries(0))
+    sets = paper_ilp.QuerySets(100, 10, 3)
+    assert sets.queries(0) == sets.queries(0) != sets.queries(1)
+    assert len(sets.texts(0)) == len(sets.queries(0))
 
 
 def test_cells(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""TPC-H as streams: the data is cut without losing a row, the queries are ours and DuckDB's alike. No time is ever asserted."""
+"""TPC-H as streams: no row is lost when the data is cut, and the queries mean the same to DuckDB. No time is asserted."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ import duckdb
 import pyarrow as pa
 import pytest
 
-from clash.bench import tpch
-from clash.bench.content import Content, file_content, table_content
-from clash.bench.monitor import KINDS, Memory, Monitor
-from clash.bench.tpch_data import Data, tpch_data
-from clash.bench.tpch_duckdb import connect, measure_duckdb
-from clash.bench.tpch_queries import QUERIES, TABLES, first_queries, key_columns, random_queries, table_rows, tpch_statistics, tpch_streams
-from clash.bench.tpch_run import Job, Ran
+from clash.cli.row_content import Content, file_content, table_content
 from clash.errors import ClashError, OptionError
-from clash.inprocess import InProcess
+from clash.inprocess import InProcessEngine
 from clash.sql import parse_queries
+from clash_bench import tpch
+from clash_bench.monitor import KINDS, Memory, Monitor
+from clash_bench.tpch_data import Data, tpch_data
+from clash_bench.tpch_duckdb import connect, measure_duckdb
+from clash_bench.tpch_queries import QUERIES, TABLES, first_queries, key_columns, random_queries, table_rows, tpch_statistics, tpch_streams
+from clash_bench.tpch_run import Job, RunResult
 
 SCALE, BATCHES = 0.01, 10
 
@@ -93,9 +93,9 @@ def test_queries_are_those_of_the_paper() -> None:
         "O": "orders",
         "C": "customer",
     }
-    wanted = ["R N S PS", "N S PS P", "S PS P L", "S PS L O", "P PS L O", "N S PS L", "C O L", "C O L PS", "R N C O", "C O L P"]
+    expected = ["R N S PS", "N S PS P", "S PS P L", "S PS L O", "P PS L O", "N S PS L", "C O L", "C O L PS", "R N C O", "C O L P"]
     assert [{relation.stream for relation in query.join.relations} for query in parsed] == [
-        {initials[letter] for letter in letters.split()} for letters in wanted
+        {initials[letter] for letter in letters.split()} for letters in expected
     ]
     assert [len(query.join.classes) for query in parsed] == [3, 3, 2, 3, 3, 3, 2, 4, 3, 3]
 
@@ -167,23 +167,23 @@ def test_monitor_counts_children_that_have_ended() -> None:
 
 
 class InProcessRuns:
-    """Stands in for Spark: the same job on the in-process transport, told of in the same way."""
+    """Stands in for Spark: runs the same job on the in-process transport, and reports it in the same way."""
 
     def __init__(self, spoil: str | None = None) -> None:
         self.jobs: list[tuple[float, int, str]] = []
         self.spoil = spoil
 
-    def __call__(self, spark: object, data: Data, job: Job, check: bool = True) -> Ran:
+    def __call__(self, spark: object, data: Data, job: Job, check: bool = True) -> RunResult:
         self.jobs.append((data.scale, data.batches, job.strategy))
         streams = tpch_streams(job.queries)
-        made = InProcess(streams, job.queries, workers=job.workers, strategy=job.strategy, statistics=job.statistics)
+        made = InProcessEngine(streams, job.queries, workers=job.workers, strategy=job.strategy, statistics=job.statistics)
         progress = []
         for number in range(data.batches if check else 2):
             done = made.batch({stream.name: batch for stream in streams if (batch := data.batch(number).get(stream.name)) is not None})
-            told = {"input": done.input, "seconds": done.seconds, "stores": done.stores, "durationMs": {"triggerExecution": 500 + number}}
-            progress.append(told)
+            entry = {"input": done.input, "seconds": done.seconds, "stores": done.stores, "durationMs": {"triggerExecution": 500 + number}}
+            progress.append(entry)
         contents = {name: table_content(made.results(name).slice(int(name == self.spoil))) for name in job.queries} if check else {}
-        return Ran(2.0, progress, dict.fromkeys(KINDS, 1.0), dict.fromkeys(KINDS, Memory(2_000_000, 1, 1)), 0.5, contents)
+        return RunResult(2.0, progress, dict.fromkeys(KINDS, 1.0), dict.fromkeys(KINDS, Memory(2_000_000, 1, 1)), 0.5, contents)
 
 
 @pytest.fixture
@@ -192,11 +192,11 @@ def bench(monkeypatch: pytest.MonkeyPatch, root: Path, tmp_path: Path) -> Callab
         runs = InProcessRuns(spoil)
         monkeypatch.setattr(tpch, "session", nullcontext)
         monkeypatch.setattr(tpch, "run_once", runs)
-        asked = {
+        defaults = {
             "queries": 5, "random": 0, "scale": 0.002, "batches": 2, "strategy": "global", "workers": 2, "repeat": 1,
             "latency": False, "growth": False, "state": False, "data": root, "out": tmp_path,
         }  # fmt: skip
-        tpch.run(**(asked | options))  # type: ignore[arg-type]
+        tpch.run(**(defaults | options))  # type: ignore[arg-type]
         return runs
 
     return run
@@ -210,7 +210,7 @@ def read(path: Path) -> list[dict[str, str]]:
 def test_throughput(bench: Callable[..., InProcessRuns], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert bench(repeat=2).jobs == [(0.01, 20, "global"), (0.002, 2, "global"), (0.002, 2, "global")]
     lines = read(tmp_path / "tpch.csv")
-    assert list(lines[0]) == [field.name for field in fields(tpch.Line)]
+    assert list(lines[0]) == [field.name for field in fields(tpch.RunRow)]
     assert [line["run"] for line in lines] == ["1", "2"]
     line = lines[0]
     assert line["equal"] == "True"
@@ -224,7 +224,7 @@ def test_throughput(bench: Callable[..., InProcessRuns], tmp_path: Path, capsys:
     assert f"{int(line['tuples']):,} tuples in 2 batches" in shown
 
 
-def test_a_wrong_result_is_no_measurement(bench: Callable[..., InProcessRuns], tmp_path: Path) -> None:
+def test_a_run_with_wrong_results_is_refused(bench: Callable[..., InProcessRuns], tmp_path: Path) -> None:
     with pytest.raises(ClashError, match="differ from DuckDB"):
         bench(spoil="q4")
     assert not (tmp_path / "tpch.csv").exists()

@@ -1,4 +1,4 @@
-"""`clash demo` runs on Spark and checks itself, its data keeps its promises, and colours change no character."""
+"""`clash demo` runs on Spark and checks itself, its data is as documented, and colours change no character."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from clash.cli.demo_run import Shop, check
 from clash.cli.paint import paint, show_plan
 from clash.errors import ClashError
 from clash.expressions.arrow_types import arrow_type
-from clash.inprocess import InProcess
+from clash.inprocess import InProcessEngine
 
 
 def test_demo() -> None:
@@ -57,23 +57,23 @@ def shop(minutes: int = 12) -> Shop:
 
 def test_history_is_a_function_of_its_seed() -> None:
     rates = {"clicks": 50.0, "orders": 20.0, "tickets": 5.0}
-    made, again = history(3, rates), history(3, rates)
-    assert list(made) == list(STREAMS)
-    assert made == again != history(3, rates, seed=8)
-    for name, table in made.items():
+    first, second = history(3, rates), history(3, rates)
+    assert list(first) == list(STREAMS)
+    assert first == second != history(3, rates, seed=8)
+    for name, table in first.items():
         assert table.column_names == [*STREAMS[name][0], "slice"]
         assert table["slice"].to_pylist() == sorted(table["slice"].to_pylist())
         assert [str(arrow_type(kind)) for kind in STREAMS[name][0].values()] == [str(kind) for kind in table.schema.types[:-1]]
 
 
-def test_no_row_comes_later_than_the_streams_allow() -> None:
+def test_no_row_arrives_later_than_the_streams_allow() -> None:
     for table in history(5, {"clicks": 500.0, "orders": 200.0, "tickets": 50.0}).values():
         times = table["ts"].cast("int64").to_numpy()
         highest = np.maximum.accumulate(times)
         assert 0 < (highest - times).max() <= DISORDER
 
 
-def test_the_feeder_leaves_out_no_row(tmp_path: Path) -> None:
+def test_the_feeder_writes_every_row(tmp_path: Path) -> None:
     tables = history(2, {"clicks": 50.0, "orders": 20.0, "tickets": 1.0})
     feeder = Feeder(tables, tmp_path, 4, pause=0.0)
     feeder.start()
@@ -84,7 +84,7 @@ def test_the_feeder_leaves_out_no_row(tmp_path: Path) -> None:
         assert pa.concat_tables(written).equals(table.drop_columns("slice"))
 
 
-def test_a_feeder_that_cannot_write_says_so(tmp_path: Path) -> None:
+def test_a_feeder_that_cannot_write_reports_the_error(tmp_path: Path) -> None:
     feeder = Feeder(history(1, {"clicks": 50.0, "orders": 20.0, "tickets": 1.0}), tmp_path, 2, pause=0.0)
     (tmp_path / "orders").rmdir()
     feeder.start()
@@ -93,24 +93,24 @@ def test_a_feeder_that_cannot_write_says_so(tmp_path: Path) -> None:
 
 
 def test_the_check_finds_a_missing_and_a_wrong_result(tmp_path: Path) -> None:
-    """What the engine would have written is put there by the in-process transport; the window is shorter than the history."""
-    asked = shop()
-    tables = history(asked.minutes, {name: asked.statistics.rate(name) / 10 for name in STREAMS})
-    feeder = Feeder(tables, tmp_path / "in", asked.minutes * 2, pause=0.0)
+    """The in-process transport writes what the engine would have written; the window is shorter than the history."""
+    small_shop = shop()
+    tables = history(small_shop.minutes, {name: small_shop.statistics.rate(name) / 10 for name in STREAMS})
+    feeder = Feeder(tables, tmp_path / "in", small_shop.minutes * 2, pause=0.0)
     feeder.run()
-    job = InProcess(asked.streams, asked.queries, statistics=asked.statistics)
+    job = InProcessEngine(small_shop.streams, small_shop.queries, statistics=small_shop.statistics)
     for number in range(feeder.slices):
         job.batch({name: table.filter(pc.equal(table["slice"], number)).drop_columns("slice") for name, table in tables.items()})
-    for query in asked.queries:
+    for query in small_shop.queries:
         (tmp_path / "out" / query).mkdir(parents=True)
         pq.write_table(job.results(query), tmp_path / "out" / query / "part.parquet")
-    assert check(asked, tmp_path) == {query: job.results(query).num_rows for query in asked.queries}
+    assert check(small_shop, tmp_path) == {query: job.results(query).num_rows for query in small_shop.queries}
     part = tmp_path / "out" / "tracking" / "part.parquet"
     right = pq.read_table(part)
     for wrong in (right.slice(1), right.set_column(0, "order_id", right["order_id"].take(pa.array(range(right.num_rows))[::-1]))):
         pq.write_table(wrong, part)
         with pytest.raises(ClashError, match="results differ from DuckDB's"):
-            check(asked, tmp_path)
+            check(small_shop, tmp_path)
 
 
 @given(

@@ -1,4 +1,4 @@
-"""What a newcomer tries first works as shown: the README's example, the example job, and every link between the pages."""
+"""The documented first steps work as shown: the README's example, the example job, and every link between the pages."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
 
 def blocks(language: str) -> list[str]:
-    found = re.findall(r"^```(\w*)\n(.*?)^```$", README, re.DOTALL | re.MULTILINE)
-    return [text for written, text in found if written == language]
+    all_blocks = re.findall(r"^```(\w*)\n(.*?)^```$", README, re.DOTALL | re.MULTILINE)
+    return [text for tag, text in all_blocks if tag == language]
 
 
 def test_the_readme_s_example_gives_what_is_printed_below_it(capsys: pytest.CaptureFixture[str]) -> None:
     (program, _), (shown,) = blocks("python"), blocks("")
     exec(compile(program, "README.md", "exec"), {})
-    said = capsys.readouterr().out
+    printed = capsys.readouterr().out
     for piece in shown.split("…\n"):
-        assert piece in said
+        assert piece in printed
 
 
 def test_the_readme_s_example_is_short() -> None:

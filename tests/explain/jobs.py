@@ -1,6 +1,6 @@
-"""Fixture files: jobs and the text that explains their plans, so that a changed plan shows in a diff.
+"""Fixture files: jobs and the expected text of their plans, so that a changed plan shows up in a diff.
 
-    === what the job shows
+    === the title of the job
     options {"workers": 5}
     statistics {"rates": {"R": 100}}
     stream R {"columns": {"a": "bigint"}, "window": "5 seconds"}
@@ -8,7 +8,7 @@
     ---
     the expected text
 
-A line that starts with spaces goes on with the line before. CLASH_REWRITE=1 writes what comes out today.
+A line that starts with spaces continues the line before it. CLASH_REWRITE=1 rewrites the files with today's text.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import Any
 
 import clash
 from clash.explain import explain_text
-from clash.planner.plan import Plan
+from clash.optimizer import Plan
 
 FOLDER = Path(__file__).parent / "fixtures"
 
@@ -29,7 +29,7 @@ FOLDER = Path(__file__).parent / "fixtures"
 class Job:
     file: Path
     title: str
-    asked: str
+    definition: str
     expected: str
 
     def plan(self) -> Plan:
@@ -37,7 +37,7 @@ class Job:
         queries: dict[str, str] = {}
         streams = []
         statistics = clash.Statistics()
-        for line in self.asked.replace("\n ", " ").splitlines():
+        for line in self.definition.replace("\n ", " ").splitlines():
             word, _, rest = line.partition(" ")
             name, _, text = rest.partition(" ")
             if word == "options":
@@ -54,18 +54,19 @@ class Job:
         return clash.optimize(queries, statistics, streams=streams or None, **options)
 
     def text(self) -> str:
-        return explain_text(self.plan(), seconds=False)
+        plan = self.plan()
+        return explain_text(plan, plan.topology, plan.compare(), seconds=False)
 
 
 def read_jobs(file: Path) -> list[Job]:
     jobs = []
     for section in file.read_text().split("=== ")[1:]:
         head, _, expected = section.partition("\n---\n")
-        title, _, asked = head.partition("\n")
-        jobs.append(Job(file, title, asked, expected.strip("\n") + "\n"))
+        title, _, definition = head.partition("\n")
+        jobs.append(Job(file, title, definition, expected.strip("\n") + "\n"))
     return jobs
 
 
 def rewrite(file: Path) -> None:
-    sections = [f"=== {job.title}\n{job.asked}\n---\n{job.text()}" for job in read_jobs(file)]
+    sections = [f"=== {job.title}\n{job.definition}\n---\n{job.text()}" for job in read_jobs(file)]
     file.write_text("\n".join(sections))

@@ -1,4 +1,4 @@
-"""Every format of every plan: complete, consistent, and safe for whatever reads it."""
+"""Every format of every plan is complete, consistent with the plan, and well-formed."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from hypothesis import given, settings
 import clash
 from clash.explain import explain_dot, explain_html, explain_json, explain_svg, explain_text
 from clash.explain.shares import share_costs
-from clash.planner.plan import Plan
-from clash.topology import from_json
+from clash.optimizer import Plan
+from clash.plan.codecs import topology_from_json
 
 from ..topology.plans import plans
 from .jobs import FOLDER, read_jobs
@@ -28,15 +28,16 @@ def plan() -> Plan:
 @given(plans())
 @settings(max_examples=60)
 def test_any_plan_in_any_format(plan: Plan) -> None:
-    text = explain_text(plan, compare=False, seconds=False)
+    text = explain_text(plan, plan.topology, seconds=False)
     assert all(line == line.rstrip() and len(line) <= 100 for line in text.splitlines())
     for order in plan.probe_orders:
         assert str(order.origin) in text
-    data = json.loads(explain_json(plan, compare=False))
-    assert from_json(json.dumps(data["topology"])) == plan.topology
+    data = json.loads(explain_json(plan, plan.topology))
+    assert topology_from_json(json.dumps(data["topology"])) == plan.topology
     assert len(data["probe_orders"]) == len(plan.probe_orders)
-    ElementTree.fromstring(explain_svg(plan))
-    assert explain_dot(plan).count("{") == explain_dot(plan).count("}")
+    ElementTree.fromstring(explain_svg(plan, plan.topology))
+    dot = explain_dot(plan, plan.topology)
+    assert dot.count("{") == dot.count("}")
 
 
 @given(plans())
@@ -73,34 +74,34 @@ def test_dot_names_every_edge_once(plan: Plan) -> None:
     assert dot.count("style=dotted, color=gray40") == 2  # S and T feed S ⋈ T
 
 
-def test_a_notebook_shows_a_picture_and_plans_nothing_anew(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_notebook_shows_a_picture_without_planning_again(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Plan, "compare", lambda self: pytest.fail("planned again"))
     html = plan._repr_html_()
-    assert html == explain_html(plan)
+    assert html == explain_html(plan, plan.topology)
     assert "<svg" in html
     assert "R » (S ⋈ T)[S.b]" in html
 
 
 def test_large_pictures_are_cut(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("clash.explain.svg.MOST_BOXES", 5)
-    assert "more trees" in explain_svg(plan)
+    monkeypatch.setattr("clash.explain.svg.MAX_BOXES", 5)
+    assert "more trees" in explain_svg(plan, plan.topology)
 
 
-def test_odd_names_do_not_break_out() -> None:
+def test_special_characters_in_names_are_escaped() -> None:
     text = 'SELECT R.`a<b` FROM R JOIN S ON R.`a<b` = S.`c"d`'
-    found = clash.optimize({"q": text}, workers=2, cost="probe")
-    ElementTree.fromstring(explain_svg(found))
-    assert "a<b" not in explain_html(found)
-    assert 'S[c\\"d]' in explain_dot(found)
+    plan = clash.optimize({"q": text}, workers=2, cost="probe")
+    ElementTree.fromstring(explain_svg(plan, plan.topology))
+    assert "a<b" not in explain_html(plan, plan.topology)
+    assert 'S[c\\"d]' in explain_dot(plan, plan.topology)
 
 
 def test_unproven_plans_say_how_far_they_may_be_off() -> None:
     texts = {f"q{i}": "R(a), S(a,b), T(b,c), U(c,d), V(d)" if i else "S(a,b), T(b,c), U(c)" for i in range(2)}
-    found = clash.optimize(texts, workers=4, time_limit=0.0)
-    if not found.optimal:
-        assert "no plan costs less than" in explain_text(found, compare=False)
+    plan = clash.optimize(texts, workers=4, time_limit=0.0)
+    if not plan.optimal:
+        assert "no plan costs less than" in explain_text(plan, plan.topology)
 
 
-def test_independent_says_whose_store_it_is() -> None:
+def test_independent_names_the_owner_of_each_store() -> None:
     text = clash.optimize({"q1": "R(a), S(a)", "q2": "R(a), T(a)"}, workers=2, strategy="independent").explain()
     assert [name for name in ("q1's R[", "q2's R[", "q2's T[") if name not in text] == []

@@ -1,4 +1,4 @@
-"""The planner's fixtures: what every job's plan looks like today."""
+"""The planner's fixtures: the text of every job's plan is the one on file."""
 
 from __future__ import annotations
 
@@ -17,4 +17,4 @@ JOBS = [job for file in FILES for job in read_jobs(file)]
 
 @pytest.mark.parametrize("job", JOBS, ids=[f"{job.file.stem}: {job.title}" for job in JOBS])
 def test_plan(job: Job) -> None:
-    assert job.text() == job.expected, "a plan has changed: CLASH_REWRITE=1 writes it down, look at the diff"
+    assert job.text() == job.expected, "a plan has changed: rewrite the file with CLASH_REWRITE=1 and review the diff"

@@ -1,10 +1,11 @@
-"""Numbers, lists and predicates as people write them."""
+"""How numbers, lists and predicates are written."""
 
 from __future__ import annotations
 
 import pytest
 
-from clash.explain.wording import listed, number, percent, plural, predicate
+from clash.explain.wording import join_names, number, percent, plural
+from clash.model.expression_text import expression_text
 from clash.sql import parse_queries
 
 
@@ -43,7 +44,7 @@ def test_percent(share: float, text: str) -> None:
 
 def test_lists() -> None:
     names = [f"q{i}" for i in range(1, 8)]
-    assert [listed(names[:n]) for n in (1, 2, 3, 4, 7)] == [
+    assert [join_names(names[:n]) for n in (1, 2, 3, 4, 7)] == [
         "q1",
         "q1 and q2",
         "q1, q2 and q3",
@@ -66,7 +67,7 @@ def test_lists() -> None:
         ("R.a + 1 < R.b * 2", "(R.a + 1) < (R.b * 2)"),
     ],
 )
-def test_predicate(sql: str, text: str) -> None:
+def test_expression_text(sql: str, text: str) -> None:
     (query,), _ = parse_queries({"q": f"SELECT R.a FROM R WHERE {sql}"})
-    (found,) = query.join.filters
-    assert predicate(found) == text
+    (predicate,) = query.join.filters
+    assert expression_text(predicate) == text

@@ -1,150 +1,47 @@
-"""`clash bench NAME`: the benchmarks, each a module of `clash.bench` with a function `run`."""
+"""`clash bench`: hands over to the benchmarks, which are in the repository (`bench/clash_bench`) and not in the installed package."""
 
 from __future__ import annotations
 
+import sys
 from importlib import import_module
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Any
 
 import typer
+from typer.core import TyperGroup
 
-from clash.errors import ClashError, OptionError
+from clash.errors import ClashError
 
-RESULTS = Path("bench/results")
-DATA = Path("bench/data")
-StrategyName = Literal["independent", "shared", "global"]
-
-app = typer.Typer(no_args_is_help=True, help="Measure; CSV and plots go under bench/results.")
-
-Out = Annotated[Path, typer.Option(help="Where CSV files and plots go.")]
+_CLONE = Path(__file__).resolve().parents[3]  # the clone that an editable install points at; something else in a normal install
 
 
-@app.command("ilp")
-def ilp(
-    sizes: Annotated[str, typer.Option(metavar="N,N,…", help="Relations per query.")] = "3,4,5",
-    counts: Annotated[str, typer.Option(metavar="N,N,…", help="Queries per set.")] = "10,30,100",
-    formulations: Annotated[str, typer.Option(metavar="NAME,…", help="published, compact.")] = "published,compact",
-    layouts: Annotated[str, typer.Option(metavar="NAME,…", help="one, many.")] = "one,many",
-    time_limit: Annotated[float, typer.Option(min=0.0, metavar="SECONDS", help="Per solve.")] = 60.0,
-    repeat: Annotated[int, typer.Option(min=1, help="Query sets per line, each from its own seed.")] = 1,
-    out: Out = RESULTS,
-) -> None:
-    """How long the planner takes, over 100 relations."""
-    _run(
-        "ilp",
-        sizes=_numbers("sizes", sizes),
-        counts=_numbers("counts", counts),
-        formulations=_names("formulations", formulations, ("published", "compact")),
-        layouts=_names("layouts", layouts, ("one", "many")),
-        time_limit=time_limit,
-        repeat=repeat,
-        out=out,
+class _BenchmarkGroup(TyperGroup):
+    """The commands of `clash_bench.cli`, loaded only once `clash bench` is what the user called."""
+
+    def make_context(self, info_name: Any, args: list[str], parent: Any = None, **extra: Any) -> Any:
+        folder = str(find_benchmarks())
+        if folder not in sys.path:
+            sys.path.append(folder)
+        benchmarks: Any = typer.main.get_command(import_module("clash_bench.cli").app)
+        self.commands = dict(benchmarks.commands)
+        return super().make_context(info_name, args, parent, **extra)
+
+
+app = typer.Typer(
+    cls=_BenchmarkGroup,
+    no_args_is_help=True,
+    help="Run a benchmark of the repository; CSV and plots go under bench/results.",
+)
+
+
+def find_benchmarks(clone: Path = _CLONE) -> Path:
+    """The folder that holds the package `clash_bench`: in the clone that is installed, or in the working directory."""
+    candidates = [clone / "bench", Path.cwd() / "bench"]
+    for folder in candidates:
+        if (folder / "clash_bench" / "cli.py").is_file():
+            return folder
+    raise ClashError(
+        "the benchmarks are not part of the installed package",
+        f"they are in the repository, in its folder bench; not found: {', '.join(map(str, dict.fromkeys(candidates)))}",
+        "clone the repository, run `pip install --editable '.[bench]'` in the clone, and then `clash bench` again",
     )
-
-
-@app.command("paper-ilp")
-def paper_ilp(
-    repetitions: Annotated[int, typer.Option(min=1, help="Query sets per point.")] = 100,
-    out: Out = RESULTS,
-) -> None:
-    """The paper's figures on cost, problem size and run time: ours drawn over theirs."""
-    _run("paper_ilp", repetitions=repetitions, out=out)
-
-
-@app.command("tpch")
-def tpch(
-    queries: Annotated[int, typer.Option(min=1, help="5 or 10; any number with --random.")] = 5,
-    random: Annotated[int, typer.Option(min=0, metavar="SEED", help="Random queries of this seed instead; 0 for none.")] = 0,
-    scale: Annotated[float, typer.Option(min=0.001, max=100.0, help="TPC-H scale factor.")] = 0.1,
-    batches: Annotated[int, typer.Option(min=1, max=100_000, help="Micro-batches that each table is cut into.")] = 10,
-    strategy: Annotated[StrategyName, typer.Option(help="How the queries are planned.")] = "global",
-    workers: Annotated[int, typer.Option(min=1, max=1000, help="Workers that the stores are spread over.")] = 2,
-    repeat: Annotated[int, typer.Option(min=1, help="Measured runs, after a warm-up.")] = 1,
-    latency: Annotated[bool, typer.Option("--latency", help="Milliseconds per micro-batch of 1,000 tuples.")] = False,
-    growth: Annotated[bool, typer.Option("--growth", help="Cost per tuple at ten times the scale, batches of equal size.")] = False,
-    state: Annotated[bool, typer.Option("--state", help="State of all three strategies.")] = False,
-    data: Annotated[Path, typer.Option(help="Where generated data is kept.")] = DATA,
-    out: Out = RESULTS,
-) -> None:
-    """Shared stream joins over TPC-H on local Spark, with DuckDB's batch join as the yardstick."""
-    if not random and queries not in (5, 10):
-        raise OptionError("no such set of TPC-H queries", f"--queries {queries}", "write 5 or 10, or add --random SEED")
-    _run(
-        "tpch",
-        queries=queries,
-        random=random,
-        scale=scale,
-        batches=batches,
-        strategy=strategy,
-        workers=workers,
-        repeat=repeat,
-        latency=latency,
-        growth=growth,
-        state=state,
-        data=data,
-        out=out,
-    )
-
-
-@app.command("statistics")
-def statistics(
-    scale: Annotated[float, typer.Option(min=0.001, max=100.0, help="TPC-H scale factor of the data that estimates are checked on.")] = 0.1,
-    plans: Annotated[int, typer.Option(min=2, max=1000, help="Plans whose predicted and measured costs are compared.")] = 16,
-    repeat: Annotated[int, typer.Option(min=1, help="Runs of each plan, of which the best counts.")] = 2,
-    data: Annotated[Path, typer.Option(help="Where generated data is kept.")] = DATA,
-    out: Out = RESULTS,
-) -> None:
-    """What gathering statistics costs, how far estimates are from the truth, and how well predicted costs rank plans."""
-    _run("statistics", scale=scale, plans=plans, repeat=repeat, data=data, out=out)
-
-
-@app.command("adaptive")
-def adaptive(
-    experiments: Annotated[str, typer.Option(metavar="NAME,…", help="selectivity, store, cost.")] = "selectivity,store,cost",
-    rate: Annotated[int, typer.Option(min=100, help="Tuples per second of each stream, where all are equal.")] = 5000,
-    fast: Annotated[int, typer.Option(min=100, help="Tuples per second of R, where it is the fast one.")] = 30_000,
-    slow: Annotated[int, typer.Option(min=10, help="Tuples per second of the others then.")] = 300,
-    runs: Annotated[int, typer.Option(min=1, help="Runs of each of these two with a plan that adapts, and with one that stays.")] = 3,
-    stable: Annotated[int, typer.Option(min=100, help="Tuples per second of each stream in the data without a change.")] = 50_000,
-    repeat: Annotated[int, typer.Option(min=1, help="Rounds over it: with adapting, without, without, with.")] = 5,
-    out: Out = RESULTS,
-) -> None:
-    """The paper's two adaptive experiments, and what adapting costs when nothing changes."""
-    names = _names("experiments", experiments, ("selectivity", "store", "cost"))
-    _run("adaptive", experiments=names, rate=rate, fast=fast, slow=slow, runs=runs, stable=stable, repeat=repeat, out=out)
-
-
-@app.command("changes")
-def changes(
-    rate: Annotated[int, typer.Option(min=10, help="Tuples per second of each of four streams.")] = 500,
-    every: Annotated[float, typer.Option(min=0.1, metavar="SECONDS", help="Between two changes.")] = 1.5,
-    out: Out = RESULTS,
-) -> None:
-    """Twenty queries added to a running job one by one, and removed again."""
-    _run("changes", rate=rate, every=every, out=out)
-
-
-def _run(module: str, **options: Any) -> None:
-    try:
-        run = import_module(f"clash.bench.{module}").run
-    except ModuleNotFoundError as error:
-        missing = error.name or "a module"
-        if missing.split(".")[0] == "clash":
-            raise ClashError("this benchmark is not part of this version", missing, "see `clash bench --help`") from None
-        raise ClashError("a package is missing", missing, "pip install 'clash-on-spark[bench]'") from None
-    run(**options)
-
-
-def _numbers(option: str, text: str) -> tuple[int, ...]:
-    parts = [part.strip() for part in text.split(",")]
-    if not all(part.isascii() and part.isdigit() and 0 < len(part) < 7 and int(part) > 0 for part in parts):
-        raise OptionError(f"not a list of positive numbers: --{option}", repr(text), f"write --{option} 3,4,5")
-    return tuple(int(part) for part in parts)
-
-
-def _names(option: str, text: str, known: tuple[str, ...]) -> tuple[str, ...]:
-    parts = tuple(part.strip() for part in text.split(","))
-    for part in parts:
-        if part not in known:
-            raise OptionError(f"unknown value of --{option}", repr(part), f"write one or more of {', '.join(known)}, with commas between")
-    return parts

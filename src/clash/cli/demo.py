@@ -1,4 +1,4 @@
-"""`clash demo`: a web shop's joins, planned all at once, run on Spark on this machine while data arrives, and checked."""
+"""`clash demo`: five joins over the streams of a web shop, planned together, run on local Spark while data arrives, and checked."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.tree import Tree
 
-    from clash.planner.plan import Plan
+    from clash.optimizer import Plan
     from clash.topology.trees import Node
 
 WIDTH = 100
 WINDOW = "10 minutes"
-FOLLOWED = "orders"  # the stream whose tuples are followed through the plan
+FOLLOWED = "orders"  # the stream whose probe tree is shown
 
-# name → columns, and how many tuples arrive within the window
+# name → columns, and the number of tuples that arrive within the window
 STREAMS: dict[str, tuple[dict[str, str], float]] = {
     "clicks": ({"customer_id": "bigint", "page": "string", "ts": "timestamp"}, 30_000),
     "orders": ({"order_id": "bigint", "customer_id": "bigint", "total": "decimal(10,2)", "ts": "timestamp"}, 6_000),
@@ -29,7 +29,7 @@ STREAMS: dict[str, tuple[dict[str, str], float]] = {
     "tickets": ({"customer_id": "bigint", "subject": "string", "ts": "timestamp"}, 500),
 }
 
-# how likely two tuples match: 6,000 open orders, 5,000 shipments, 20,000 customers
+# 1 / the number of distinct keys: 6,000 open orders, 5,000 shipments, 20,000 customers
 SELECTIVITIES = {
     "orders.order_id = payments.order_id": 1 / 6_000,
     "orders.order_id = shipments.order_id": 1 / 6_000,
@@ -66,18 +66,18 @@ QUERIES: dict[str, tuple[str, str]] = {
     ),
 }
 
-# one more question, asked of the finished plan
-ANOTHER = (
+# one more query, whose cost beside the others is estimated with `Plan.what_if`
+ADDITIONAL_QUERY = (
     "who clicked around before writing in?",
     "SELECT page, subject, order_id\nFROM tickets JOIN orders USING (customer_id) JOIN clicks USING (customer_id)",
 )
 
 
 def demo(
-    workers: Annotated[int, typer.Option(min=1, max=64, help="Workers that the stores are spread over.")] = 4,
+    workers: Annotated[int, typer.Option(min=1, max=64, help="Workers that the stores are partitioned over.")] = 4,
     minutes: Annotated[int, typer.Option(min=1, max=1000, help="Minutes of the shop's time; a minute takes 0.6 seconds.")] = 20,
 ) -> None:
-    """Join a web shop's streams five times over on local Spark: planned together, watched, and checked against DuckDB."""
+    """Run five joins over a web shop's streams on local Spark: planned together, shown live, and checked against DuckDB."""
     from rich.console import Console
 
     import clash
@@ -99,7 +99,7 @@ def demo(
         workers=workers,
     )
     _show_problem(console)
-    # without a time limit for the solver: the plan that the engine itself starts with
+    # time_limit=0 is the heuristic alone: the plan that the engine itself starts with
     plan = clash.optimize(shop.queries, shop.statistics, streams=shop.streams, workers=workers, time_limit=0)
     _show_tuple(console, plan)
     _show_saving(console, plan)
@@ -111,18 +111,18 @@ def demo(
     )
 
 
-def _title(console: Console, words: str) -> None:
+def _title(console: Console, text: str) -> None:
     console.print()
-    console.rule(f"[bold]{words}", align="left", style="dim")
+    console.rule(f"[bold]{text}", align="left", style="dim")
 
 
 def _show_problem(console: Console) -> None:
     from rich.table import Table
 
-    console.print(f"[bold]A web shop asks {len(QUERIES)} questions about the same {len(STREAMS)} streams, without end.")
+    console.print(f"[bold]A web shop runs {len(QUERIES)} continuous queries over the same {len(STREAMS)} streams.")
     console.print(
-        f"Each question is a join of three or four streams over the last {WINDOW}. Run one by one, they store and probe the same"
-        " tuples again and again. Planned together, a tuple is stored once and common steps run once."
+        f"Each query joins three or four streams over the last {WINDOW}. Run as separate jobs, the queries store and probe the same"
+        " tuples several times. Planned together, a tuple is stored once, and steps that queries share run once."
     )
     _title(console, f"streams, and tuples in {WINDOW}")
     streams = Table(box=None, pad_edge=False, show_header=False, padding=(0, 2, 0, 0))
@@ -148,7 +148,7 @@ def _show_sql(console: Console, sql: str) -> None:
 
 
 def _show_tuple(console: Console, plan: Plan) -> None:
-    """The probe tree of one stream: every step runs once, whatever number of queries need it."""
+    """The probe tree of one stream: every step runs once, however many queries need it."""
     from rich.tree import Tree
 
     from clash.cli.paint import paint
@@ -156,30 +156,30 @@ def _show_tuple(console: Console, plan: Plan) -> None:
     from clash.explain.wording import arrow, store_name
 
     forest = share_costs(plan).forest
-    signs = {
+    arrows = {
         id(node): arrow(step, plan.workers)
         for order, path in zip(plan.probe_orders, forest.paths, strict=True)
         for step, node in zip(order.steps, path, strict=True)
     }
     root = next(root for root in forest.roots if root.origin.stream == FOLLOWED)
-    own = next(str(store) for store in plan.stores if store.key.stream == FOLLOWED)
+    own_store = next(str(store) for store in plan.stores if store.key.stream == FOLLOWED)
     answered = {name for node in root.walk() for name in node.emits}
     steps = sum(1 for _ in root.walk()) - 1
     _title(console, f"what a tuple of {FOLLOWED} does: {steps} steps, {len(answered)} queries")
 
-    def grow(tree: Tree, node: Node) -> None:
+    def add_children(tree: Tree, node: Node) -> None:
         for child in node.children.values():
             if child.store is None:
                 continue
-            words = paint(f"{signs[id(child)]} {store_name(child.store)}[{child.layout}]")
+            label = paint(f"{arrows[id(child)]} {store_name(child.store)}[{child.layout}]")
             if child.emits:
-                words.append("  answers ").append(", ".join(child.emits), "bold cyan")
+                label.append("  answers ").append(", ".join(child.emits), "bold cyan")
             if child.feeds:
-                words.append(f"  kept as {', '.join(map(store_name, child.feeds))}", "dim")
-            grow(tree.add(words), child)
+                label.append(f"  stored as {', '.join(map(store_name, child.feeds))}", "dim")
+            add_children(tree.add(label), child)
 
-    tree = Tree(paint(f"{FOLLOWED}, stored in {own}, probes"), guide_style="dim")
-    grow(tree, root)
+    tree = Tree(paint(f"{FOLLOWED}, stored in {own_store}, probes"), guide_style="dim")
+    add_children(tree, root)
     console.print(tree)
     if plan.workers > 1:
         console.print("[dim]› on the worker where it is, » over the network; each step runs once for all queries below it")
@@ -189,16 +189,16 @@ def _show_saving(console: Console, plan: Plan) -> None:
     from clash.explain.wording import number, percent, plural
 
     costs = {compared.strategy: compared for compared in plan.compare()}
-    alone, together = costs["independent"], costs["global"]
+    independent, shared = costs["independent"], costs["global"]
     _title(console, "what sharing saves")
     console.print(
-        f"[bold green]{percent(together.cost / alone.cost)}[/] of the estimated cost of {len(plan.queries)} queries each on its own,"
-        f" and {plural(together.stores, 'store')} instead of {alone.stores}."
+        f"[bold green]{percent(shared.cost / independent.cost)}[/] of the estimated cost of {len(plan.queries)} queries each on its own,"
+        f" and {plural(shared.stores, 'store')} instead of {independent.stores}."
     )
-    question, sql = ANOTHER
-    more = plan.what_if(sql)
+    question, sql = ADDITIONAL_QUERY
+    what_if = plan.what_if(sql)
     console.print(
-        f"One more, [italic]{question}[/] would add [bold green]{number(more.marginal)}[/] to the plan's {number(plan.cost)};"
-        f" on its own it would cost {number(more.alone)}."
+        f"One more query, [italic]{question}[/] would add [bold green]{number(what_if.marginal)}[/] to the plan's {number(plan.cost)};"
+        f" on its own it would cost {number(what_if.alone)}."
     )
-    console.print("[dim]All of the plan, and plans for your own queries: clash explain --help")
+    console.print("[dim]The whole plan, and plans for your own queries: clash explain --help")

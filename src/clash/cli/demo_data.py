@@ -1,7 +1,7 @@
-"""Some minutes of a web shop, made up from a seed, and dropped into folders piece by piece as time goes by.
+"""Generated data of a web shop: a function of a seed, written into one folder per stream slice by slice.
 
-Rows arrive up to `DISORDER` after their time, so none is later than the streams' lateness allows. A file has its name only once it is
-complete: Spark leaves names with a dot in front alone.
+Rows arrive up to `DISORDER` after their event time, so none is later than the streams' lateness allows. A file gets its final name only
+when it is complete; until then its name starts with a dot, which Spark ignores.
 """
 
 from __future__ import annotations
@@ -18,53 +18,57 @@ import pyarrow.parquet as pq
 
 Longs = npt.NDArray[np.int64]
 
-OPENS = int(datetime(2026, 1, 5, 9, 0, tzinfo=UTC).timestamp()) * 1_000_000
+START = int(datetime(2026, 1, 5, 9, 0, tzinfo=UTC).timestamp()) * 1_000_000
 SECOND = 1_000_000
-SLICE = 30 * SECOND  # of the shop's time, in one file per stream
+SLICE = 30 * SECOND  # event time that one file of a stream covers
 DISORDER = 20 * SECOND
 CUSTOMERS = 20_000
 SEED = 7
 PAGES = ("/home", "/sale", "/search", "/shoes", "/coats", "/lamps", "/cart")
-HOUSES = ("Bremen", "Kassel", "Ulm")
+WAREHOUSES = ("Bremen", "Kassel", "Ulm")
 HUBS = ("Hamburg", "Hanover", "Fulda", "Nuremberg", "Munich")
 SUBJECTS = ("where is it?", "wrong size", "two instead of one", "refund, please", "thank you")
 
 
 def history(minutes: int, rates: Mapping[str, float], seed: int = SEED) -> dict[str, pa.Table]:
-    """All streams in order of arrival, with one more column, `slice`. `rates`: tuples per minute of clicks, orders and tickets."""
+    """All streams in order of arrival, with an additional column `slice`: the number of the file that a row belongs to.
+
+    `rates`: tuples per minute of clicks, orders and tickets; the other streams follow from the orders.
+    """
     rng = np.random.default_rng(seed)
     span = minutes * 60 * SECOND
 
-    def wait(times: Longs, seconds: float) -> Longs:
+    def delayed(times: Longs, seconds: float) -> Longs:
+        """The times, each with an exponentially distributed delay of that mean."""
         return times + (rng.exponential(seconds, times.size) * SECOND).astype(np.int64)
 
-    def moments(rate: float) -> Longs:
+    def random_times(rate: float) -> Longs:
         return rng.integers(0, span, int(rate * minutes))
 
-    def people(count: int) -> Longs:
+    def random_customers(count: int) -> Longs:
         return rng.integers(0, CUSTOMERS, count)
 
-    ordered = np.sort(moments(rates["orders"]))
+    ordered = np.sort(random_times(rates["orders"]))
     orders = np.arange(1, ordered.size + 1)
     totals = rng.integers(500, 50_000, orders.size)
     sent = np.sort(rng.permutation(orders.size)[: orders.size * 5 // 6])  # one order in six is never shipped
     shipments = np.arange(1, sent.size + 1) + 1_000_000
-    shipped = wait(ordered[sent], 150)
-    clicked, wrote = moments(rates["clicks"]), moments(rates["tickets"])
-    first = wait(shipped, 60)
-    second = wait(first, 60)
-    found = {
-        "clicks": (clicked, {"customer_id": people(clicked.size), "page": _pick(rng, PAGES, clicked.size)}),
-        "orders": (ordered, {"order_id": orders, "customer_id": people(orders.size), "total": _money(totals)}),
-        "payments": (wait(ordered, 60), {"order_id": orders, "amount": _money(totals)}),
-        "shipments": (shipped, {"order_id": orders[sent], "shipment_id": shipments, "warehouse": _pick(rng, HOUSES, sent.size)}),
+    shipped = delayed(ordered[sent], 150)
+    clicked, wrote = random_times(rates["clicks"]), random_times(rates["tickets"])
+    first_scan = delayed(shipped, 60)
+    second_scan = delayed(first_scan, 60)
+    streams = {
+        "clicks": (clicked, {"customer_id": random_customers(clicked.size), "page": _pick(rng, PAGES, clicked.size)}),
+        "orders": (ordered, {"order_id": orders, "customer_id": random_customers(orders.size), "total": _money(totals)}),
+        "payments": (delayed(ordered, 60), {"order_id": orders, "amount": _money(totals)}),
+        "shipments": (shipped, {"order_id": orders[sent], "shipment_id": shipments, "warehouse": _pick(rng, WAREHOUSES, sent.size)}),
         "scans": (
-            np.concatenate([first, second, wait(second, 60)]),
+            np.concatenate([first_scan, second_scan, delayed(second_scan, 60)]),
             {"shipment_id": np.tile(shipments, 3), "hub": _pick(rng, HUBS, 3 * sent.size)},
         ),
-        "tickets": (wrote, {"customer_id": people(wrote.size), "subject": _pick(rng, SUBJECTS, wrote.size)}),
+        "tickets": (wrote, {"customer_id": random_customers(wrote.size), "subject": _pick(rng, SUBJECTS, wrote.size)}),
     }
-    return {name: _arrived(rng, times, columns, span) for name, (times, columns) in found.items()}
+    return {name: _in_arrival_order(rng, times, columns, span) for name, (times, columns) in streams.items()}
 
 
 def _pick(rng: np.random.Generator, words: tuple[str, ...], count: int) -> pa.Array:
@@ -72,24 +76,24 @@ def _pick(rng: np.random.Generator, words: tuple[str, ...], count: int) -> pa.Ar
 
 
 def _money(cents: Longs) -> pa.Array:
-    """Cents as decimal(10,2): 128 bits each, the upper half empty."""
+    """Cents as decimal(10,2), built from the buffer: 128 bits each, of which the upper half is zero."""
     halves = np.zeros((cents.size, 2), np.int64)
     halves[:, 0] = cents
     return pa.Array.from_buffers(pa.decimal128(10, 2), cents.size, [None, pa.py_buffer(halves)])
 
 
-def _arrived(rng: np.random.Generator, times: Longs, columns: Mapping[str, Longs | pa.Array], span: int) -> pa.Table:
-    """What arrives before the end, in order of arrival."""
+def _in_arrival_order(rng: np.random.Generator, times: Longs, columns: Mapping[str, Longs | pa.Array], span: int) -> pa.Table:
+    """The rows that arrive before the end, in order of arrival."""
     arrival = times + rng.integers(0, DISORDER, times.size)
     order = np.argsort(arrival, kind="stable")
     order = order[arrival[order] < span]
-    stamps = pa.array(OPENS + times, pa.int64()).cast(pa.timestamp("us", tz="UTC"))
-    whole = pa.table({**{name: pa.array(column) for name, column in columns.items()}, "ts": stamps, "slice": pa.array(arrival // SLICE)})
-    return whole.take(pa.array(order))
+    timestamps = pa.array(START + times, pa.int64()).cast(pa.timestamp("us", tz="UTC"))
+    values = {name: pa.array(column) for name, column in columns.items()}
+    return pa.table({**values, "ts": timestamps, "slice": pa.array(arrival // SLICE)}).take(pa.array(order))
 
 
 def write_slice(tables: Mapping[str, pa.Table], number: int, folder: Path) -> None:
-    """One file per stream, into `folder`/stream, if there are rows for it."""
+    """Writes one file per stream that has rows in the slice, into `folder`/stream."""
     for name, table in tables.items():
         start, end = np.searchsorted(table["slice"].to_numpy(), [number, number + 1])
         if end > start:
@@ -99,7 +103,7 @@ def write_slice(tables: Mapping[str, pa.Table], number: int, folder: Path) -> No
 
 
 class Feeder(threading.Thread):
-    """Drops a slice every `pause` seconds; `slices` of them with `rows` in all, `done` so far."""
+    """Writes a slice every `pause` seconds: `slices` of them, with `rows` rows in total; `done` of them are written so far."""
 
     def __init__(self, tables: Mapping[str, pa.Table], folder: Path, slices: int, pause: float) -> None:
         super().__init__(name="clash-demo-feeder", daemon=True)
@@ -107,7 +111,7 @@ class Feeder(threading.Thread):
         self.rows = sum(table.num_rows for table in tables.values())
         self.done = 0
         self.error: Exception | None = None
-        self._halt = threading.Event()
+        self._stop_requested = threading.Event()
         for name in tables:
             (folder / name).mkdir(parents=True)
 
@@ -116,11 +120,11 @@ class Feeder(threading.Thread):
             for number in range(self.slices):
                 write_slice(self.tables, number, self.folder)
                 self.done = number + 1
-                if self._halt.wait(self.pause):
+                if self._stop_requested.wait(self.pause):
                     return
-        except Exception as error:  # a full disk: the one who watches raises it
+        except Exception as error:  # for example a full disk; the main thread raises it
             self.error = error
 
-    def halt(self) -> None:
-        self._halt.set()
+    def stop(self) -> None:
+        self._stop_requested.set()
         self.join()

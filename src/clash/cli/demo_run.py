@@ -1,4 +1,4 @@
-"""The shop's streams on local Spark: fed while they are joined, watched while they run, and checked against DuckDB at the end."""
+"""The run of the demo: data arrives while Spark joins it, progress is shown live, and the results are checked against DuckDB."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import duckdb
 
-from clash.bench.content import THREADS, Content, file_content, source_content
 from clash.cli.demo_data import SLICE, Feeder, history
+from clash.cli.row_content import THREADS, Content, file_content, source_content
 from clash.errors import ClashError
 from clash.model.durations import parse_duration
 from clash.model.statistics import Statistics
@@ -26,26 +26,29 @@ if TYPE_CHECKING:
     from rich.console import Console, RenderableType
 
 LATENESS = "1 minute"
-PAUSE = 0.3  # seconds between two slices: a hundred times as fast as the shop's own time
-FILES = 4  # of a stream in one micro-batch, at most: who is behind catches up in steps that can be watched
-LOOK = 0.2
+PAUSE = 0.3  # seconds between two slices of 30 seconds: a hundred times as fast as event time
+MAX_FILES = 4  # of a stream in one micro-batch: a backlog is worked off in several batches, so that progress is visible
+REFRESH = 0.2  # seconds between two updates of the live display
 
 
 @dataclass(frozen=True)
 class Shop:
-    """What the demo runs. `questions` and `queries` are by query name."""
+    """What the demo runs."""
 
     streams: tuple[Stream, ...]
     statistics: Statistics
     questions: Mapping[str, str]
+    """By query: what it answers, in words."""
     queries: Mapping[str, str]
+    """By query: its SQL."""
     window: str
     minutes: int
+    """Event time that the data covers."""
     workers: int
 
 
 def run_shop(console: Console, shop: Shop) -> dict[str, int]:
-    """Runs it to the end, shows how it goes, and raises if a result is missing or wrong. The results per query."""
+    """Runs to the end of the data, shows the progress, and checks the results. Returns the number of results per query."""
     import clash
 
     with TemporaryDirectory(prefix="clash-demo-", ignore_cleanup_errors=True) as name:
@@ -60,7 +63,7 @@ def run_shop(console: Console, shop: Shop) -> dict[str, int]:
             engine = clash.Engine(spark, checkpoint=folder / "checkpoint", workers=shop.workers, statistics=shop.statistics)
             for stream in shop.streams:
                 schema = ", ".join(f"{column} {kind}" for column, kind in stream.columns)
-                reader = spark.readStream.schema(schema).option("maxFilesPerTrigger", FILES)
+                reader = spark.readStream.schema(schema).option("maxFilesPerTrigger", MAX_FILES)
                 frame = reader.parquet(str(folder / "in" / stream.name))
                 engine.stream(stream.name, frame, time=stream.time, window=shop.window, lateness=LATENESS)
             for query, text in shop.queries.items():
@@ -69,13 +72,13 @@ def run_shop(console: Console, shop: Shop) -> dict[str, int]:
             _watch(console, shop, run, feeder)
             late = sum(run.progress["totals"]["late"].values())
         if late:
-            raise ClashError("rows came too late", f"{late:,} rows", "none should: this is a bug of the demo")
-        with console.status("the same joins by DuckDB, over the files as they are now"):
+            raise ClashError("rows arrived too late", f"{late:,} rows", "no row should: this is a bug of the demo")
+        with console.status("running the same joins in DuckDB, over all files"):
             return check(shop, folder)
 
 
 def _watch(console: Console, shop: Shop, run: Any, feeder: Feeder) -> None:
-    """Feeds the streams and shows them until all is read."""
+    """Feeds the streams and shows the progress until all rows are read."""
     from rich.live import Live
 
     began = time.perf_counter()
@@ -83,20 +86,20 @@ def _watch(console: Console, shop: Shop, run: Any, feeder: Feeder) -> None:
     try:
         with Live(console=console, refresh_per_second=5, transient=False) as live:
             while run.is_active and feeder.error is None and sum(run.progress["totals"]["input"].values()) < feeder.rows:
-                live.update(_picture(shop, run.progress, feeder, time.perf_counter() - began))
-                time.sleep(LOOK)
+                live.update(_progress(shop, run.progress, feeder, time.perf_counter() - began))
+                time.sleep(REFRESH)
             run.process_all_available()  # raises what the run failed with
-            live.update(_picture(shop, run.progress, feeder, time.perf_counter() - began))
+            live.update(_progress(shop, run.progress, feeder, time.perf_counter() - began))
     finally:
-        feeder.halt()
+        feeder.stop()
         run.stop()
     if not console.is_terminal:
-        console.print()  # there Live shows its last picture only, and ends no line
+        console.print()  # without a terminal, Live prints its last state only, and no newline after it
     if feeder.error is not None:
         raise ClashError("the demo's data cannot be written", str(feeder.error), "make room in the folder for temporary files")
 
 
-def _picture(shop: Shop, progress: Mapping[str, Any], feeder: Feeder, seconds: float) -> RenderableType:
+def _progress(shop: Shop, progress: Mapping[str, Any], feeder: Feeder, seconds: float) -> RenderableType:
     from rich.console import Group
     from rich.progress_bar import ProgressBar
     from rich.table import Table
@@ -114,7 +117,7 @@ def _picture(shop: Shop, progress: Mapping[str, Any], feeder: Feeder, seconds: f
     numbers.add_row(
         f"[bold]{tuples:,}[/] tuples read",
         f"[bold]{tuples / seconds:,.0f}[/] per second" if seconds > 1 else "",
-        f"[bold]{sum(store['rows'] for store in stores):,}[/] rows kept in {len(stores)} stores,"
+        f"[bold]{sum(store['rows'] for store in stores):,}[/] rows in {len(stores)} stores,"
         f" {sum(store['bytes'] for store in stores) / 1e6:.1f} MB",
     )
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
@@ -128,17 +131,17 @@ def _picture(shop: Shop, progress: Mapping[str, Any], feeder: Feeder, seconds: f
 
 
 def check(shop: Shop, folder: Path) -> dict[str, int]:
-    """Every query once more, as a batch join of all files, with the window spelled out."""
-    found = {query: file_content(f"{folder}/out/{query}/*.parquet") for query in shop.queries}
-    wanted = _batch_joins(shop, folder)
-    for query, content in wanted.items():
-        if found[query] != content:
-            detail = f"{query}: {found[query].rows:,} results, DuckDB has {content.rows:,}"
+    """Compares the results with batch joins of all input files. Returns the number of results per query."""
+    results = {query: file_content(f"{folder}/out/{query}/*.parquet") for query in shop.queries}
+    for query, expected in _batch_joins(shop, folder).items():
+        if results[query] != expected:
+            detail = f"{query}: {results[query].rows:,} results, DuckDB has {expected.rows:,}"
             raise ClashError("results differ from DuckDB's", detail, "this is a bug of ours: please report it")
-    return {query: content.rows for query, content in found.items()}
+    return {query: content.rows for query, content in results.items()}
 
 
 def _batch_joins(shop: Shop, folder: Path) -> dict[str, Content]:
+    """The result of every query in DuckDB, where the window becomes a condition."""
     parsed, _ = parse_queries(shop.queries, {stream.name: stream for stream in shop.streams})
     with duckdb.connect(config={"threads": THREADS}) as connection:
         for stream in shop.streams:

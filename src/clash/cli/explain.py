@@ -1,4 +1,4 @@
-"""`clash explain`: the plan of a job, without Spark."""
+"""`clash explain`: shows the plan of a job; needs no Spark."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from clash.errors import OptionError, QueryError
 
 if TYPE_CHECKING:
     from clash.model.statistics import Statistics
-    from clash.planner.plan import Plan
+    from clash.optimizer import Plan
 
 EXAMPLE = "For example: `clash explain --workers 5 -q 'q1=R(a), S(a,b), T(b)' -q 'q2=S(b), T(b,c), U(c)'`"
 
@@ -26,7 +26,7 @@ def explain(
         ),
     ] = None,
     query: Annotated[
-        list[str] | None, typer.Option("--query", "-q", metavar="NAME=SQL", help="One more query; may be repeated.", show_default=False)
+        list[str] | None, typer.Option("--query", "-q", metavar="NAME=SQL", help="A further query; may be repeated.", show_default=False)
     ] = None,
     statistics: Annotated[
         Path | None,
@@ -36,39 +36,39 @@ def explain(
         ),
     ] = None,
     format: Annotated[Literal["text", "json", "dot"], typer.Option("--format", "-f", help="How to write the plan.")] = "text",
-    workers: Annotated[int, typer.Option(min=1, help="Workers that the stores are spread over.")] = 4,
+    workers: Annotated[int, typer.Option(min=1, help="Workers that the stores are partitioned over.")] = 4,
     strategy: Annotated[
         Literal["independent", "shared", "global"],
-        typer.Option(help="Each query with stores of its own; each planned alone but equal parts run once; or all planned at once."),
+        typer.Option(
+            help="Each query with its own stores; each query planned alone, equal parts run once; or all queries planned together."
+        ),
     ] = "global",
     cost: Annotated[
         Literal["probe", "full"],
-        typer.Option(help="What counts: probes alone, as in the paper; or storing, memory, network and rounds too."),
+        typer.Option(help="What is counted: probes alone, as in the paper; or storing, memory, network and rounds too."),
     ] = "full",
     layouts: Annotated[
-        Literal["one", "many"], typer.Option(help="Is a store kept under one layout, or may it have copies under several?")
+        Literal["one", "many"], typer.Option(help="Whether a store has one layout, or may have copies in several layouts.")
     ] = "one",
-    mirs: Annotated[
-        bool, typer.Option("--mirs/--no-mirs", metavar="", help="Whether intermediate results may be kept in stores of their own.")
-    ] = True,
+    mirs: Annotated[bool, typer.Option("--mirs/--no-mirs", metavar="", help="Whether intermediate results may be stored.")] = True,
     time_limit: Annotated[
         float,
         typer.Option(
             min=0.0,
             metavar="SECONDS",
-            help="How long to plan; the best plan by then is shown, with the bound proven by then. 0: the heuristic alone.",
+            help="How long to plan; shows the best plan found by then, and the bound proven by then. 0: the heuristic alone.",
         ),
     ] = 10.0,
     formulation: Annotated[
         Literal["published", "compact"],
-        typer.Option(help="The integer program: as the paper has it, or the fast one. They have the same optimum."),
+        typer.Option(help="The integer program: the paper's, or a faster one. Both have the same optimum."),
     ] = "compact",
 ) -> None:
     """Show the plan for a set of queries: probe orders, stores, what is shared, and what it costs."""
     from clash.cli.jobfile import Job, merge, parse_assignments, read_job
 
-    written = Job({}) if job is None else read_job(job)
-    queries = merge(written.queries, parse_assignments(query or ()))
+    job_file = Job({}) if job is None else read_job(job)
+    queries = merge(job_file.queries, parse_assignments(query or ()))
     if not queries:
         raise OptionError("no query to explain", "", 'give a job file, or --query "q1=SELECT …"; `clash demo` shows an example')
 
@@ -77,12 +77,12 @@ def explain(
     import clash
     from clash.cli.paint import show_plan
 
-    source = statistics or written.statistics
-    known = clash.Statistics() if source is None else clash.Statistics.load(source)
+    statistics_file = statistics or job_file.statistics
+    loaded = clash.Statistics() if statistics_file is None else clash.Statistics.load(statistics_file)
     try:
         plan = clash.optimize(
             queries,
-            known,
+            loaded,
             workers=workers,
             strategy=strategy,
             formulation=formulation,
@@ -92,8 +92,8 @@ def explain(
             time_limit=time_limit,
         )
     except QueryError as error:
-        raise written.locate(error) from None
-    _note_unused(plan, known)
+        raise job_file.locate(error) from None
+    _note_unused(plan, loaded)
     if format == "text":
         show_plan(Console(highlight=False), plan.explain())
     else:
@@ -101,7 +101,7 @@ def explain(
 
 
 def _note_unused(plan: Plan, statistics: Statistics) -> None:
-    """A rate for a stream that no query reads is mostly a misspelt name, and would go unseen."""
+    """Notes rates of streams that no query reads: mostly misspelt names, which would go unnoticed."""
     unused = sorted(set(statistics.rates) - set(plan.streams))
     if unused:
         typer.echo(f"note: the statistics have rates of streams that no query reads: {', '.join(unused)}", err=True)

@@ -1,4 +1,4 @@
-"""A job as a file of SQL: one query per `-- name:` section, and where its statistics are.
+"""A job as a file of SQL: one query per `-- name:` section, and optionally the file of its statistics.
 
 -- statistics: shop.json
 -- name: paid
@@ -17,31 +17,35 @@ from pathlib import Path
 from clash.errors import ClashError, OptionError, QueryError
 
 _KEY = re.compile(r"\s*--\s*(name|statistics)\s*:\s*(.*?)\s*", re.IGNORECASE)
-_PLACE = re.compile(r"query (\w+), line (\d+)(?=, column \d+)")
+_LOCATION = re.compile(r"query (\w+), line (\d+)(?=, column \d+)")
 _ASSIGNMENT = re.compile(r"\s*([A-Za-z_][A-Za-z0-9_]*)\s*=(.*)", re.DOTALL | re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """Queries by name, in the order they were written; the file of statistics if one is named; where each query's text begins."""
+    """The content of a job file."""
 
     queries: dict[str, str]
+    """By name, in the order of the file."""
     statistics: Path | None = None
     source: str = field(default="", compare=False)
+    """The name of the file, for messages."""
     lines: dict[str, int] = field(default_factory=dict, compare=False)
+    """By query: the line of the file in which its text begins."""
 
     def locate(self, error: QueryError) -> QueryError:
-        """The same mistake, its line counted in the job file and not in the query."""
+        """The same error, with its line counted from the beginning of the job file instead of the query."""
 
-        def place(found: re.Match[str]) -> str:
-            first = self.lines.get(found[1])
-            return found[0] if first is None else f"{self.source}, query {found[1]}, line {first + int(found[2]) - 1}"
+        def in_file(location: re.Match[str]) -> str:
+            name, line = location[1], int(location[2])
+            first = self.lines.get(name)
+            return location[0] if first is None else f"{self.source}, query {name}, line {first + line - 1}"
 
-        return QueryError(error.what, _PLACE.sub(place, error.detail), error.hint)
+        return QueryError(error.what, _LOCATION.sub(in_file, error.detail), error.hint)
 
 
 def read_job(path: Path) -> Job:
-    """The job in a file; the statistics' path counts from the file's own folder."""
+    """Reads a job file; the path of the statistics is relative to the folder of the file."""
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
@@ -52,26 +56,26 @@ def read_job(path: Path) -> Job:
 
 
 def parse_job(text: str, source: str) -> Job:
-    """The sections of `text`; `source` names it in messages."""
+    """Parses the content of a job file; `source` names the file in messages."""
     sections: dict[str, tuple[int, list[str]]] = {}
     body: list[str] | None = None
     statistics: Path | None = None
     for number, line in enumerate(text.removeprefix("\ufeff").splitlines(), start=1):
-        place = f"{source}, line {number}"
+        location = f"{source}, line {number}"
         key = _KEY.fullmatch(line)
         if key is None:
             if body is not None:
                 body.append(line)
             elif line.strip() and not line.lstrip().startswith("--"):
-                raise OptionError("a query without a name", f"{place}: {line.strip()}", "write a line `-- name: q1` before each query")
+                raise OptionError("a query without a name", f"{location}: {line.strip()}", "write a line `-- name: q1` before each query")
         elif not key[2]:
-            raise OptionError(f"nothing after `{key[1]}:`", place, f"write `-- {key[1].lower()}: …`")
+            raise OptionError(f"nothing after `{key[1]}:`", location, f"write `-- {key[1].lower()}: …`")
         elif key[1].lower() == "statistics":
             if statistics is not None:
-                raise OptionError("two files of statistics", f"{place}: {key[2]}", "keep one of the lines `-- statistics: …`")
+                raise OptionError("two files of statistics", f"{location}: {key[2]}", "keep one of the lines `-- statistics: …`")
             statistics = Path(key[2])
         elif key[2] in sections:
-            raise _same_name(key[2], f"{place}; the first is in line {sections[key[2]][0]}")
+            raise _same_name(key[2], f"{location}; the first is in line {sections[key[2]][0]}")
         else:
             body = []
             sections[key[2]] = (number, body)
@@ -81,12 +85,12 @@ def parse_job(text: str, source: str) -> Job:
     for name, query in queries.items():
         if not any(line.strip() and not line.lstrip().startswith("--") for line in query.splitlines()):
             raise OptionError("an empty query", f"{name}, {source}, line {sections[name][0]}", "write its SQL below its name, or remove it")
-    lines = {name: first + 1 + _blank(body) for name, (first, body) in sections.items()}
+    lines = {name: first + 1 + _leading_blank_lines(body) for name, (first, body) in sections.items()}
     return Job(queries, statistics, source, lines)
 
 
-def _blank(body: list[str]) -> int:
-    """How many lines the query's text lost at its beginning."""
+def _leading_blank_lines(body: list[str]) -> int:
+    """The lines that stripping removes from the beginning of a query's text."""
     text = "\n".join(body)
     return text[: len(text) - len(text.lstrip())].count("\n")
 
@@ -105,7 +109,7 @@ def parse_assignments(assignments: Iterable[str]) -> dict[str, str]:
 
 
 def merge(*parts: dict[str, str]) -> dict[str, str]:
-    """All queries of a job, wherever they come from."""
+    """The queries of several sources as one job; two of the same name are refused."""
     queries: dict[str, str] = {}
     for part in parts:
         for name, query in part.items():
@@ -115,5 +119,5 @@ def merge(*parts: dict[str, str]) -> dict[str, str]:
     return queries
 
 
-def _same_name(name: str, place: str) -> ClashError:
-    return OptionError("two queries of one name", f"{name}, {place}", "give each query a name of its own")
+def _same_name(name: str, location: str) -> ClashError:
+    return OptionError("two queries of one name", f"{name}, {location}", "give each query a name of its own")

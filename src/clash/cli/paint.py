@@ -1,4 +1,4 @@
-"""Colours for a plan's text on a terminal; anywhere else the text stays as it is."""
+"""Colours for a plan's text on a terminal; elsewhere the text is printed unchanged."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ if TYPE_CHECKING:
     from rich.text import Text
 
 _QUERY = re.compile(r"^(\w+)(?= = )")
-_BLOCK = re.compile(r"^[A-Z]{4,}(?! = ).*")
-_QUIET = re.compile(r"^\s+(on|within|shares|of which) |^ {5}\S+ = ")
+_HEADING = re.compile(r"^[A-Z]{4,}(?! = ).*")
+_DIMMED = re.compile(r"^\s+(on|within|shares|of which) |^ {5}\S+ = ")
 _NOTE = re.compile(r"(?<=   )shares .*")
 _STYLES = (
     (re.compile(r"»"), "yellow"),
@@ -25,7 +25,7 @@ _STYLES = (
 
 
 def show_plan(console: Console, text: str) -> None:
-    """Coloured where the console is a terminal. Never wrapped or cut by us: the text has a layout of its own."""
+    """Prints with colours if the console is a terminal. Lines are never wrapped or cut, because the text has its own layout."""
     if console.is_terminal:
         console.print(paint(text), soft_wrap=True, end="")
     else:
@@ -38,19 +38,19 @@ def paint(text: str) -> Text:
 
     painted = Text(no_wrap=True)
     for line in text.splitlines(keepends=True):
-        painted.append_text(_line(line))
+        painted.append_text(_paint_line(line))
     return painted
 
 
-def _line(line: str) -> Text:
+def _paint_line(line: str) -> Text:
     from rich.text import Text
 
-    if _QUIET.match(line):
+    if _DIMMED.match(line):
         return Text(line, style="dim")
     styled = Text(line)
-    for pattern, style in ((_BLOCK, "bold"), (_QUERY, "bold cyan"), (_NOTE, "dim"), *_STYLES):
-        for found in pattern.finditer(line):
-            styled.stylize(style, *found.span())
-    if line.startswith("▸"):  # the strategy that was asked for
+    for pattern, style in ((_HEADING, "bold"), (_QUERY, "bold cyan"), (_NOTE, "dim"), *_STYLES):
+        for match in pattern.finditer(line):
+            styled.stylize(style, *match.span())
+    if line.startswith("▸"):  # the strategy of this plan
         styled.highlight_regex(r"█+", "green")
     return styled

@@ -1,45 +1,50 @@
-"""A plan for Graphviz: `clash explain --format dot job.sql | dot -Tsvg`."""
+"""A plan in Graphviz's language: `clash explain --format dot job.sql | dot -Tsvg`."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from clash.explain.drawing import EVERYWHERE, LOCAL, Box, boxes, legend_stores
-from clash.planner.plan import Plan
+from clash.explain.drawing import EVERYWHERE, LOCAL, Box, describe_stores, forest_boxes
+from clash.plan.logical import LogicalPlan
+from clash.plan.topology import Topology
 
 
-def explain_dot(plan: Plan) -> str:
-    """Origins to the left; an edge is bold where it goes to all workers, dashed where it stays on one."""
+def explain_dot(plan: LogicalPlan, topology: Topology) -> str:
+    """Origins are on the left. An edge is bold where it goes to all workers, and dashed where it stays on its worker."""
     lines = [
         "digraph plan {",
         '  rankdir=LR; node [fontname="Helvetica", fontsize=11]; edge [fontname="Helvetica", fontsize=9];',
     ]
-    for root in boxes(plan):
+    for root in forest_boxes(topology):
         lines.append(f"  {root.name} [label={_quote(root.label)}, shape=circle];")
-        lines += _below(root)
+        lines += _edges_below(root)
     for query in plan.queries:
-        lines.append(f"  {_query(query.name)} [label={_quote(query.name)}, shape=plaintext, fontcolor=blue];")
+        lines.append(f"  {_query_node(query.name)} [label={_quote(query.name)}, shape=plaintext, fontcolor=blue];")
     lines.append('  subgraph cluster_stores { label="stores"; style=dotted;')
-    lines += [f"    {_quote('store ' + name)} [label={_quote(said)}, shape=cylinder];" for name, said in legend_stores(plan)]
+    lines += [
+        f"    {_quote('store ' + name)} [label={_quote(description)}, shape=cylinder];"
+        for name, description in describe_stores(plan, topology)
+    ]
     return "\n".join([*lines, "  }", "}"]) + "\n"
 
 
-def _below(box: Box) -> Iterator[str]:
+def _edges_below(box: Box) -> Iterator[str]:
+    """The nodes below a box, and all edges that leave it or them."""
     for query in box.emits:
-        yield f"  {box.name} -> {_query(query)} [color=blue, arrowhead=vee];"
+        yield f"  {box.name} -> {_query_node(query)} [color=blue, arrowhead=vee];"
     for store, _ in box.feeds:
         yield f"  {box.name} -> {_quote('store ' + store)} [style=dotted, color=gray40];"
     for child in box.children:
         style = {EVERYWHERE: ", style=bold, color=red", LOCAL: ", style=dashed"}.get(child.travels, "")
-        yield f"  {child.name} [label={_quote(child.label)}, tooltip={_quote(child.hint)}, shape=box, style=rounded];"
+        yield f"  {child.name} [label={_quote(child.label)}, tooltip={_quote(child.tooltip)}, shape=box, style=rounded];"
         yield f"  {box.name} -> {child.name} [label={_quote(f'{child.name} @{child.position}')}{style}];"
-        yield from _below(child)
+        yield from _edges_below(child)
 
 
-def _query(name: str) -> str:
+def _query_node(name: str) -> str:
     return _quote("query " + name)
 
 
 def _quote(text: str) -> str:
-    """A DOT string: a backslash would start an escape such as \\n or \\N."""
+    """A DOT string. Backslashes are doubled, because one alone starts an escape such as \\n or \\N."""
     return '"' + text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", " ") + '"'

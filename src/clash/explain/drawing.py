@@ -1,48 +1,58 @@
-"""What the pictures show: the probe forest, read off the topology, without any coordinates.
+"""What every picture shows: the probe forest, read off the topology, without coordinates.
 
-A box is an origin or a probe rule; a box's children are the steps that follow. Marks say what ends there.
+A box is an origin or a probe rule; its children are the steps that follow it.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 from clash.explain.wording import number
-from clash.planner.plan import Plan
+from clash.plan.logical import LogicalPlan
 from clash.plan.topology import Edge, ProbeRule, Store, Topology
 
-NETWORK, LOCAL, EVERYWHERE = "network", "local", "everywhere"
+Travels = Literal["", "network", "local", "everywhere"]
+NETWORK: Travels = "network"
+LOCAL: Travels = "local"
+EVERYWHERE: Travels = "everywhere"
 
 
 @dataclass(frozen=True, slots=True)
 class Box:
-    """`name` is the label of an origin or of the edge into it; `travels` says how its tuples come, "" at an origin."""
+    """One node of the probe forest."""
 
     name: str
+    """The label of the origin, or of the edge into the rule."""
     label: str
-    hint: str
+    """The text in the box."""
+    tooltip: str
     store: str
-    travels: str
+    """The id of the store that is probed; "" at an origin."""
+    travels: Travels
+    """How the tuples reach this box: to one worker over the network, on the worker where they are, or to all workers; "" at an origin."""
     position: str
+    """Round and phase of the probe; "" at an origin."""
     emits: tuple[str, ...]
-    feeds: tuple[tuple[str, str], ...]  # id and label of the stores
+    """The queries whose results are complete here."""
+    feeds: tuple[tuple[str, str], ...]
+    """Id and label of the intermediate stores that are filled from here."""
     children: tuple[Box, ...]
 
 
-def boxes(plan: Plan) -> tuple[Box, ...]:
-    """The roots of the forest."""
-    topology = plan.topology
+def forest_boxes(topology: Topology) -> tuple[Box, ...]:
+    """The roots of the forest: one box per origin."""
     return tuple(
         Box(
-            origin.label,
-            str(origin.relation) if origin.owner is None else f"{origin.owner}: {origin.relation}",
-            f"tuples of stream {origin.relation.stream}",
-            "",
-            "",
-            "",
-            origin.emits,
-            (),
-            tuple(_box(topology, topology.edge[label]) for label in origin.out),
+            name=origin.label,
+            label=str(origin.relation) if origin.owner is None else f"{origin.owner}: {origin.relation}",
+            tooltip=f"tuples of stream {origin.relation.stream}",
+            store="",
+            travels="",
+            position="",
+            emits=origin.emits,
+            feeds=(),
+            children=tuple(_probe_box(topology, topology.edge[label]) for label in origin.out),
         )
         for origin in topology.origins
     )
@@ -52,30 +62,34 @@ def store_label(store: Store) -> str:
     return str(store.stream) if store.join is None else f"({store.join})"
 
 
-def legend_stores(plan: Plan) -> list[tuple[str, str]]:
-    """(id, what is to be said of it) for every store."""
+def describe_stores(plan: LogicalPlan, topology: Topology) -> list[tuple[str, str]]:
+    """For every store its id, and a text with its owner, name, layouts and estimated rows."""
     rows = {(s.key.stream, s.key.join, s.key.owner): s.rows for s in plan.stores}
-    found = []
-    for store in plan.topology.stores:
+    descriptions = []
+    for store in topology.stores:
         owner = "" if store.owner is None else f"{store.owner}: "
         layouts = " ".join(f"[{layout}]" for layout in store.layouts)
-        found.append((store.id, f"{owner}{store_label(store)}{layouts}, {number(rows[store.stream, store.join, store.owner])} rows"))
-    return found
+        estimated = number(rows[store.stream, store.join, store.owner])
+        descriptions.append((store.id, f"{owner}{store_label(store)}{layouts}, {estimated} rows"))
+    return descriptions
 
 
-def _box(topology: Topology, edge: Edge) -> Box:
+def _probe_box(topology: Topology, edge: Edge) -> Box:
     rule, store = topology.rule[edge.store, edge.label], topology.store[edge.store]
     if not isinstance(rule, ProbeRule):
-        raise AssertionError("a tree is made of probes")
+        raise AssertionError("a probe tree holds probe rules only")
     keys = ", ".join(f"{key.bound} = {key.stored}" for key in rule.keys) or "every stored row"
+    fed_stores = dict.fromkeys(topology.edge[label].store for label in rule.feeds)
     return Box(
-        edge.label,
-        f"{store_label(store)}[{edge.layout}]",
-        f"{edge.label}: {edge.carries} probes {store_label(store)} by {keys}; round {edge.position.round}, phase {edge.position.phase}",
-        store.id,
-        EVERYWHERE if edge.address.kind == "all" and topology.workers > 1 else LOCAL if edge.stays else NETWORK,
-        str(edge.position),
-        rule.emits,
-        tuple((fed, store_label(topology.store[fed])) for fed in dict.fromkeys(topology.edge[label].store for label in rule.feeds)),
-        tuple(_box(topology, topology.edge[label]) for label in rule.out),
+        name=edge.label,
+        label=f"{store_label(store)}[{edge.layout}]",
+        tooltip=(
+            f"{edge.label}: {edge.carries} probes {store_label(store)} by {keys}; round {edge.position.round}, phase {edge.position.phase}"
+        ),
+        store=store.id,
+        travels=EVERYWHERE if edge.address.kind == "all" and topology.workers > 1 else LOCAL if edge.stays else NETWORK,
+        position=str(edge.position),
+        emits=rule.emits,
+        feeds=tuple((fed, store_label(topology.store[fed])) for fed in fed_stores),
+        children=tuple(_probe_box(topology, topology.edge[label]) for label in rule.out),
     )

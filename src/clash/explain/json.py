@@ -1,38 +1,40 @@
-"""A plan for programs: everything that the text says, and the topology, as JSON."""
+"""A plan for programs: everything that the text holds, and the topology, as JSON."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import Any
 
+from clash.explain.formats import StrategyCost
 from clash.explain.shares import Shares, share_costs
-from clash.planner.orders import ProbeOrder, Step, StorePlan
-from clash.planner.plan import Plan
+from clash.plan.codecs import topology_to_data
+from clash.plan.logical import LogicalPlan, ProbeOrder, Step, StorePlan
 from clash.plan.store_names import store_id
-from clash.plan.topology_json import to_json
+from clash.plan.topology import Topology
 from clash.topology.trees import Node
 
 
-def explain_json(plan: Plan, *, compare: bool = True) -> str:
-    """`compare` plans for the other strategies too."""
+def explain_json(plan: LogicalPlan, topology: Topology, compared: Sequence[StrategyCost] | None = None) -> str:
+    """A JSON object; `version` changes when a key changes its meaning or goes away."""
     shares = share_costs(plan)
-    asked = plan.asked
+    request = plan.request
     body: dict[str, Any] = {
         "format": "clash plan",
         "version": 1,
         "workers": plan.workers,
-        "strategy": asked.strategy,
-        "formulation": asked.formulation,
-        "cost_model": asked.cost,
-        "layouts": asked.layouts,
-        "mirs": asked.mirs,
+        "strategy": request.strategy,
+        "formulation": request.formulation,
+        "cost_model": request.cost,
+        "layouts": request.layouts,
+        "mirs": request.mirs,
         "cost": plan.cost,
         "bound": plan.bound,
         "optimal": plan.optimal,
         "gap": plan.gap,
         "complete": plan.complete,
         "seconds": plan.seconds,
-        "rounds": plan.topology.rounds,
+        "rounds": topology.rounds,
         "parts": {"probes": shares.probes, "feeds": shares.feeds, "stores": shares.stores, "rounds": shares.rounds},
         "queries": [
             {"name": q.name, "text": q.text, "join": str(q.join), "share": shares.own[q.name], "in_full": shares.full[q.name]}
@@ -40,11 +42,11 @@ def explain_json(plan: Plan, *, compare: bool = True) -> str:
         ],
         "probe_orders": [_order(o, nodes, shares) for o, nodes in zip(plan.probe_orders, shares.forest.paths, strict=True)],
         "stores": [_store(store, shares) for store in plan.stores],
-        "topology": json.loads(to_json(plan.topology)),
+        "topology": topology_to_data(topology),
     }
-    if compare:
+    if compared is not None:
         body["strategies"] = [
-            {"strategy": c.strategy, "cost": c.cost, "bound": c.bound, "optimal": c.optimal, "stores": c.stores} for c in plan.compare()
+            {"strategy": c.strategy, "cost": c.cost, "bound": c.bound, "optimal": c.optimal, "stores": c.stores} for c in compared
         ]
     return json.dumps(body, indent=2, ensure_ascii=False)
 

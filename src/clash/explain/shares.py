@@ -1,8 +1,8 @@
-"""Who uses what, and what each query pays.
+"""Which query uses which step and store, and which part of the plan's cost each query bears.
 
-Invariant: every step, feed, store and round of the plan is counted once, and divided evenly among the queries that use it, so
-the shares of all queries add up to the cost of the plan. A query uses what its orders pass through, the intermediate results it
-probes with all that feeds them, and the stores that it probes or is stored in.
+Invariant: every step, feed, store and round of the plan is counted once and divided evenly among the queries that use it, so the shares of
+all queries add up to the cost of the plan. A query uses the steps that its orders pass through, the intermediate results that it probes
+together with everything that feeds them, and the stores that it probes or whose streams it reads.
 """
 
 from __future__ import annotations
@@ -10,21 +10,24 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from clash.plan.logical import LogicalPlan, ProbeOrder, StoreKey
 from clash.planner.cost_model import CostModel
-from clash.planner.orders import ProbeOrder, StoreKey
-from clash.planner.plan import Plan
 from clash.topology.trees import Forest, Node, merge_orders, plain_branches
 
 
 @dataclass(frozen=True)
 class Shares:
-    """Names are in the order of the plan's queries. `full` counts shared parts in full, `own` only the query's part of them."""
+    """The cost of a plan by query and by kind; tuples of query names are in the order of the plan's queries."""
 
     forest: Forest
     users: Mapping[Node, tuple[str, ...]]
+    """The queries that use a step."""
     store_users: Mapping[StoreKey, tuple[str, ...]]
+    """The queries that use a store."""
     full: Mapping[str, float]
+    """By query: what it uses, with shared parts counted in full."""
     own: Mapping[str, float]
+    """By query: what it uses, with shared parts divided among their users."""
     probes: float
     feeds: float
     stores: float
@@ -35,71 +38,76 @@ class Shares:
         return self.probes + self.feeds + self.stores + self.rounds
 
 
-def share_costs(plan: Plan) -> Shares:
+def share_costs(plan: LogicalPlan) -> Shares:
     names = [query.name for query in plan.queries]
     forest = merge_orders(plan.queries, plain_branches(plan.probe_orders), {s.key: s.layouts for s in plan.stores}, plan.streams)
-    asking = _asking(plan.probe_orders)
-    users: dict[Node, set[str]] = {}
-    steps: dict[Node, float] = {}
-    reading: dict[StoreKey, set[str]] = {store.key: set() for store in plan.stores}
-    feeding: list[tuple[float, set[str]]] = []
+    mir_users = _mir_users(plan.probe_orders)
+    step_users: dict[Node, set[str]] = {}
+    step_costs: dict[Node, float] = {}
+    store_users: dict[StoreKey, set[str]] = {store.key: set() for store in plan.stores}
+    feeds: list[tuple[float, set[str]]] = []
     for order, nodes in zip(plan.probe_orders, forest.paths, strict=True):
-        mine = _users(order, asking)
+        users = _order_users(order, mir_users)
         for step, node in zip(order.steps, nodes, strict=True):
-            users.setdefault(node, set()).update(mine)
-            steps[node] = step.cost
-            reading[step.store] |= mine
+            step_users.setdefault(node, set()).update(users)
+            step_costs[node] = step.cost
+            store_users[step.store] |= users
         if order.feeds is not None:
-            feeding.append((order.feed_cost, mine))
-            reading[order.feeds] |= mine
-    for query in plan.queries:  # a tuple is stored for the query even where only other tuples of the query probe it
-        if len(query.join.relations) > 1:
-            for relation in query.join.relations:
-                for owner in (None, query.name):
-                    if (key := StoreKey(relation.stream, None, owner)) in reading:
-                        reading[key].add(query.name)
-    price = CostModel(plan.asked.cost, plan.workers, plan.asked.layouts).round_cost * plan.rounds
-    parts = [(cost, users[node]) for node, cost in steps.items()]
-    parts += feeding
-    parts += [(store.cost, reading[store.key]) for store in plan.stores]
-    parts.append((price, set(names)))
+            feeds.append((order.feed_cost, users))
+            store_users[order.feeds] |= users
+    _add_stored_streams(plan, store_users)
+    rounds = CostModel(plan.request.cost, plan.workers, plan.request.layouts).round_cost * plan.rounds
+    parts = [(cost, step_users[node]) for node, cost in step_costs.items()]
+    parts += feeds
+    parts += [(store.cost, store_users[store.key]) for store in plan.stores]
+    parts.append((rounds, set(names)))
     full, own = dict.fromkeys(names, 0.0), dict.fromkeys(names, 0.0)
-    for cost, using in parts:
-        for name in using:
+    for cost, users in parts:
+        for name in users:
             full[name] += cost
-            own[name] += cost / len(using)
+            own[name] += cost / len(users)
     return Shares(
         forest,
-        {node: _in_order(using, names) for node, using in users.items()},
-        {key: _in_order(using, names) for key, using in reading.items()},
-        full,
-        own,
-        sum(steps.values()),
-        sum(cost for cost, _ in feeding),
-        sum(store.cost for store in plan.stores),
-        price,
+        users={node: _in_order(users, names) for node, users in step_users.items()},
+        store_users={key: _in_order(users, names) for key, users in store_users.items()},
+        full=full,
+        own=own,
+        probes=sum(step_costs.values()),
+        feeds=sum(cost for cost, _ in feeds),
+        stores=sum(store.cost for store in plan.stores),
+        rounds=rounds,
     )
 
 
-def _asking(orders: Iterable[ProbeOrder]) -> dict[StoreKey, set[str]]:
-    """Per intermediate result the queries that probe it, or probe one that is made of it."""
+def _add_stored_streams(plan: LogicalPlan, store_users: Mapping[StoreKey, set[str]]) -> None:
+    """A stream's tuples are stored for every join that reads it, even where none of the query's own orders probes that store."""
+    for query in plan.queries:
+        if len(query.join.relations) > 1:
+            for relation in query.join.relations:
+                for owner in (None, query.name):
+                    if (key := StoreKey(relation.stream, None, owner)) in store_users:
+                        store_users[key].add(query.name)
+
+
+def _mir_users(orders: Iterable[ProbeOrder]) -> dict[StoreKey, set[str]]:
+    """Per intermediate result the queries that probe it, or that probe one which is built from it."""
     orders = list(orders)
-    asking: dict[StoreKey, set[str]] = {order.feeds: set() for order in orders if order.feeds is not None}
+    mir_users: dict[StoreKey, set[str]] = {order.feeds: set() for order in orders if order.feeds is not None}
     changed = True
     while changed:
         changed = False
         for order in orders:
-            mine = _users(order, asking)
+            users = _order_users(order, mir_users)
             for step in order.steps:
-                if step.store in asking and not mine <= asking[step.store]:
-                    asking[step.store] |= mine
+                if step.store in mir_users and not users <= mir_users[step.store]:
+                    mir_users[step.store] |= users
                     changed = True
-    return asking
+    return mir_users
 
 
-def _users(order: ProbeOrder, asking: Mapping[StoreKey, set[str]]) -> set[str]:
-    return set(order.queries) | (asking[order.feeds] if order.feeds is not None else set())
+def _order_users(order: ProbeOrder, mir_users: Mapping[StoreKey, set[str]]) -> set[str]:
+    return set(order.queries) | (mir_users[order.feeds] if order.feeds is not None else set())
 
 
-def _in_order(using: set[str], names: list[str]) -> tuple[str, ...]:
-    return tuple(name for name in names if name in using)
+def _in_order(users: set[str], names: list[str]) -> tuple[str, ...]:
+    return tuple(name for name in names if name in users)

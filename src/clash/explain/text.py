@@ -1,53 +1,66 @@
-"""A plan as text of at most 100 columns (long names aside): what is asked, what happens to a tuple, what it costs, how good it is."""
+"""A plan as text of at most 100 columns, unless names are long.
+
+In this order: what was requested and how good the answer is, the probe orders per query, intermediate results, stores, costs, the
+comparison of strategies, and the legend.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 from clash.explain import wording
+from clash.explain.formats import StrategyCost
 from clash.explain.legend import legend
 from clash.explain.shares import Shares, share_costs
-from clash.explain.wording import listed, number, percent, plural
+from clash.explain.wording import join_names, number, percent, plural
 from clash.model.query import Query
-from clash.planner.orders import ProbeOrder
-from clash.planner.plan import Plan
+from clash.plan.logical import LogicalPlan, ProbeOrder
+from clash.plan.topology import Topology
 from clash.topology.trees import Node
 
 WIDTH = 100
-Row = tuple[str, str, tuple[str, ...]]  # a probe order, its cost, notes
 
 
-def explain_text(plan: Plan, *, compare: bool = True, seconds: bool = True) -> str:
-    """`compare` plans for the other strategies too; without `seconds` the same plan always gives the same text."""
+class OrderLine(NamedTuple):
+    """A probe order as it is written, before it is aligned with the others."""
+
+    path: str
+    cost: str
+    notes: tuple[str, ...]
+
+
+def explain_text(plan: LogicalPlan, topology: Topology, compared: Sequence[StrategyCost] | None = None, *, seconds: bool = True) -> str:
+    """`seconds`: whether to show how long planning took; without it the same plan always gives the same text."""
     shares = share_costs(plan)
-    rows = _Rows(plan, shares)
-    blocks = [_header(plan, seconds)]
-    blocks += [_query(plan, query, rows) for query in plan.queries]
-    blocks += [_intermediates(plan, rows, shares), _stores(plan, shares), _costs(plan, shares)]
-    blocks += [_strategies(plan) if compare else [], legend(plan)]
+    order_lines = _OrderLines(plan, shares)
+    blocks = [_header(plan, topology, seconds)]
+    blocks += [_query(plan, query, order_lines) for query in plan.queries]
+    blocks += [_intermediate_results(plan, order_lines, shares), _stores(plan, shares), _costs(plan, shares)]
+    blocks += [[] if compared is None else _strategies(plan, compared), legend(plan)]
     return "\n\n".join("\n".join(line.rstrip() for line in block) for block in blocks if block) + "\n"
 
 
-def _header(plan: Plan, seconds: bool) -> list[str]:
-    asked, rounds = plan.asked, plan.topology.rounds
+def _header(plan: LogicalPlan, topology: Topology, seconds: bool) -> list[str]:
+    request, rounds = plan.request, topology.rounds
     streams = {relation.stream for query in plan.queries for relation in query.join.relations}
     options = [
-        f"strategy {asked.strategy}",
-        f"cost model {asked.cost}",
-        "one layout per store" if asked.layouts == "one" else "many layouts",
+        f"strategy {request.strategy}",
+        f"cost model {request.cost}",
+        "one layout per store" if request.layouts == "one" else "many layouts",
     ]
-    options += [] if asked.mirs else ["no intermediate results"]
-    found = [f"cost {number(plan.cost)}", proof(plan.cost, plan.bound, plan.optimal), f"{plural(rounds, 'round')} per batch"]
-    found += [f"found in {plan.seconds:.2f} s"] if seconds else []
+    options += [] if request.mirs else ["no intermediate results"]
+    outcome = [f"cost {number(plan.cost)}", proof(plan.cost, plan.bound, plan.optimal), f"{plural(rounds, 'round')} per batch"]
+    outcome += [f"found in {plan.seconds:.2f} s"] if seconds else []
     title = f"{plural(len(plan.queries), 'query')} over {plural(len(streams), 'stream')} on {plural(plan.workers, 'worker')}"
-    lines = [f"PLAN for {title}", "  " + " · ".join(options), "  " + " · ".join(found)]
+    lines = [f"PLAN for {title}", "  " + " · ".join(options), "  " + " · ".join(outcome)]
     if not plan.complete:
-        lines.append("  the queries are too large to look at every plan")
+        lines.append("  the queries are too large to consider every plan")
     return lines
 
 
 def proof(cost: float, bound: float, optimal: bool) -> str:
-    """What is proven, in words."""
+    """What the planner has proven about the cost, in words."""
     if optimal:
         return "proven optimal"
     if bound <= 0:
@@ -55,164 +68,177 @@ def proof(cost: float, bound: float, optimal: bool) -> str:
     return f"no plan costs less than {number(bound)} ({percent((cost - bound) / cost)} below)"
 
 
-class _Rows:
-    """The lines of probe orders; all blocks align on the same columns."""
+class _OrderLines:
+    """The lines of all probe orders, aligned on the same columns across queries and intermediate results."""
 
-    def __init__(self, plan: Plan, shares: Shares) -> None:
+    def __init__(self, plan: LogicalPlan, shares: Shares) -> None:
         self.plan, self.shares = plan, shares
-        self.of = {id(order): self._row(order, nodes) for order, nodes in zip(plan.probe_orders, shares.forest.paths, strict=True)}
-        self.cost = max((len(row[1]) for row in self.of.values()), default=0)
-        wide = max((len(_lead(order)) + len(self.of[id(order)][0]) for order in plan.probe_orders), default=0)
-        self.width = min(wide, WIDTH - len("   cost ") - self.cost)
+        self.by_order = {id(order): self._line(order, nodes) for order, nodes in zip(plan.probe_orders, shares.forest.paths, strict=True)}
+        self.cost_width = max((len(line.cost) for line in self.by_order.values()), default=0)
+        longest = max((len(_lead(order)) + len(self.by_order[id(order)].path) for order in plan.probe_orders), default=0)
+        self.path_width = min(longest, WIDTH - len("   cost ") - self.cost_width)
 
     def lines(self, order: ProbeOrder) -> list[str]:
-        path, cost, notes = self.of[id(order)]
+        """The order with its cost; its notes follow on the same line if they fit, else below."""
+        path, cost, notes = self.by_order[id(order)]
         lead = _lead(order)
         lines = [f"{lead}{path}"]
-        if len(lines[0]) > self.width:
+        if len(lines[0]) > self.path_width:
             lines.append("")
-        lines[-1] = f"{lines[-1]:<{self.width}}   cost {cost:>{self.cost}}"
+        lines[-1] = f"{lines[-1]:<{self.path_width}}   cost {cost:>{self.cost_width}}"
         if notes and len(lines[-1]) + 3 + len("; ".join(notes)) <= WIDTH:
             lines[-1] += f"   {'; '.join(notes)}"
         else:
             lines += [" " * (len(lead) + 2) + note for note in notes]
         return lines
 
-    def _row(self, order: ProbeOrder, nodes: Sequence[Node]) -> Row:
-        return wording.path(order, self.plan.workers), number(order.cost), tuple(self._notes(order, nodes))
+    def _line(self, order: ProbeOrder, nodes: Sequence[Node]) -> OrderLine:
+        return OrderLine(wording.path(order, self.plan.workers), number(order.cost), tuple(self._notes(order, nodes)))
 
     def _notes(self, order: ProbeOrder, nodes: Sequence[Node]) -> Iterable[str]:
-        """The longest common part with every other query, the longest part first. What feeds a MIR shares with its own query too:
-        where that one's orders take the same steps, feeding costs no probe."""
-        told = set(order.queries)
+        """With every other query the longest prefix of the order that both use, the longest prefix first.
+
+        An order that only feeds an intermediate result is also compared with the queries that use it: where their own orders take the same
+        steps, feeding costs no probe.
+        """
+        named = set(order.queries)
         for i in range(len(nodes), 0, -1):
             node = nodes[i - 1]
-            using = self.shares.users[node] if order.queries else [q.name for q in self.plan.queries if q.name in _passing(node)]
-            others = [name for name in using if name not in told]
+            using = self.shares.users[node] if order.queries else [q.name for q in self.plan.queries if q.name in _answered_below(node)]
+            others = [name for name in using if name not in named]
             if others:
-                told.update(others)
-                what = "all of it" if i == len(nodes) and i > 1 else wording.path(order, self.plan.workers, i)
-                yield f"shares {what} with {listed(others)}"
+                named.update(others)
+                prefix = "all of it" if i == len(nodes) and i > 1 else wording.path(order, self.plan.workers, i)
+                yield f"shares {prefix} with {join_names(others)}"
 
 
 def _lead(order: ProbeOrder) -> str:
     return "  " if order.feeds is None else "    fed by "
 
 
-def _passing(node: Node) -> set[str]:
+def _answered_below(node: Node) -> set[str]:
     """The queries whose own orders pass through the node."""
     return {name for below in node.walk() for name in below.emits}
 
 
-def _query(plan: Plan, query: Query, rows: _Rows) -> list[str]:
+def _query(plan: LogicalPlan, query: Query, order_lines: _OrderLines) -> list[str]:
     indent = "  "
-    lines = _wrap(f"{query.name} = ", _chain(query), "")
+    lines = _wrap(f"{query.name} = ", _join_parts(query), "")
     renamed = [f"{name} is {relation}" for name, relation in query.aliases if name != str(relation)]
-    for word, said, between in (
+    for word, parts, separator in (
         ("on", wording.keys(query), " and "),
         ("where", wording.conditions(query), " and "),
         ("within", wording.windows(query), ", "),
         ("", renamed, ", "),
     ):
-        if said:
-            lines += _wrap(f"{indent}{word} ".replace("   ", "  "), said, between)
-    mine = [order for order in plan.probe_orders if query.name in order.queries]
-    if mine and mine[0].queries[0] != query.name:
-        return [*lines, f"  the same join as {mine[0].queries[0]}: answered by the same probe orders"]
-    for order in mine:
+        if parts:
+            lines += _wrap(f"{indent}{word} ".replace("   ", "  "), parts, separator)
+    orders = [order for order in plan.probe_orders if query.name in order.queries]
+    if orders and orders[0].queries[0] != query.name:
+        return [*lines, f"  the same join as {orders[0].queries[0]}: answered by the same probe orders"]
+    for order in orders:
         if order.steps:
-            lines += rows.lines(order)
+            lines += order_lines.lines(order)
         else:
-            lines.append(f"  {order.origin}   goes straight to the result")
+            lines.append(f"  {order.origin}   goes directly into the result")
     return lines
 
 
-def _chain(query: Query) -> list[str]:
-    """`R`, `⋈ S`, …: pieces to break a long join between."""
+def _join_parts(query: Query) -> list[str]:
+    """`R`, `⋈ S`, …: a long join is wrapped between these parts."""
     return [f"{'⋈ ' if i else ''}{relation}" for i, (_, relation) in enumerate(query.aliases)]
 
 
-def _intermediates(plan: Plan, rows: _Rows, shares: Shares) -> list[str]:
+def _intermediate_results(plan: LogicalPlan, order_lines: _OrderLines, shares: Shares) -> list[str]:
     lines = ["INTERMEDIATE RESULTS that are kept"]
     for store in plan.stores:
         if store.key.join is not None:
             owner = f"{store.key.owner}'s " if store.key.owner is not None else ""
             name = f"{owner}{wording.store_name(store.key)}"
-            lines.append(f"  {name}   {number(store.rows)} rows, for {listed(shares.store_users[store.key])}")
+            lines.append(f"  {name}   {number(store.rows)} rows, for {join_names(shares.store_users[store.key])}")
             for order in plan.probe_orders:
                 if order.feeds == store.key:
-                    lines += rows.lines(order)
+                    lines += order_lines.lines(order)
     return lines if len(lines) > 1 else []
 
 
-def _stores(plan: Plan, shares: Shares) -> list[str]:
+def _stores(plan: LogicalPlan, shares: Shares) -> list[str]:
     if not plan.stores:
         return []
-    costly = any(store.cost for store in plan.stores)
-    table = [("STORES", "rows", "cost" if costly else "", "used by")]
+    has_costs = any(store.cost for store in plan.stores)  # under the cost model `probe`, stores cost nothing
+    table = [("STORES", "rows", "cost" if has_costs else "", "used by")]
     for store in plan.stores:
         name = f"{wording.store_name(store.key)}{' '.join(f'[{layout}]' for layout in store.layouts)}"
         name = f"  {store.key.owner}'s {name}" if store.key.owner is not None else f"  {name}"
         users = shares.store_users[store.key]
-        everyone = len(users) == len(plan.queries) > 3
-        table.append((name, number(store.rows), number(store.cost) if costly else "", "all queries" if everyone else listed(users)))
+        used_by = "all queries" if len(users) == len(plan.queries) > 3 else join_names(users)
+        table.append((name, number(store.rows), number(store.cost) if has_costs else "", used_by))
     return _table(table)
 
 
-def _costs(plan: Plan, shares: Shares) -> list[str]:
-    """The shares add up to the total; what is counted in full does not."""
+def _costs(plan: LogicalPlan, shares: Shares) -> list[str]:
+    """Per query and per kind. The shares add up to the total; the costs counted in full do not."""
     if len(plan.queries) == 1 and not (shares.stores or shares.feeds or shares.rounds):
         return []
     lines = []
     if len(plan.queries) > 1:
         table = [("COST per query", "its share", "counted in full", "")]
         table += [(f"  {q.name}", number(shares.own[q.name]), number(shares.full[q.name]), "") for q in plan.queries]
-        table.append(("  in all", number(shares.total), "", ""))
+        table.append(("  total", number(shares.total), "", ""))
         lines += _table(table)
-    parts = [
+    by_kind = [
         ("probes", shares.probes),
         ("feeding intermediate results", shares.feeds),
         ("stores", shares.stores),
         ("rounds", shares.rounds),
     ]
-    said = [f"{name} {number(cost)}" for name, cost in parts if cost]
-    if len(said) > 1:
-        lines += _wrap("  of which " if lines else "COST  ", said, ", ")
+    parts = [f"{name} {number(cost)}" for name, cost in by_kind if cost]
+    if len(parts) > 1:
+        lines += _wrap("  of which " if lines else "COST  ", parts, ", ")
     return lines
 
 
-def _strategies(plan: Plan) -> list[str]:
+def _strategies(plan: LogicalPlan, compared: Sequence[StrategyCost]) -> list[str]:
     if len(plan.queries) == 1:  # nothing to share
         return []
-    compared = plan.compare()
-    most = max((c.cost for c in compared), default=0.0)
+    highest = max((c.cost for c in compared), default=0.0)
     table = [("STRATEGIES", "cost", "", "stores", "")]
     for c in compared:
         name = f"{'▸' if c.strategy == plan.strategy else ' '} {c.strategy}"
         share = percent(c.cost / compared[0].cost) if compared[0].cost > 0 else ""
-        bar = "█" * max(1, round(20 * c.cost / most)) if most > 0 else ""
-        said = proof(c.cost, c.bound, c.optimal)
-        if c.strategy != "global":  # of what each query does alone; the bound is one on all plans
-            said = "each query alone optimal" if c.strategy == "independent" and c.optimal else "" if c.strategy == "shared" else said
-        table.append((name, number(c.cost), f"{share:>5}  {bar:<20}", str(c.stores), said))
+        bar = "█" * max(1, round(20 * c.cost / highest)) if highest > 0 else ""
+        table.append((name, number(c.cost), f"{share:>5}  {bar:<20}", str(c.stores), _strategy_proof(c)))
     lines = _table(table, left=(0, 2, 4))
     if compared[0].cost < min(c.cost for c in compared[1:]):
-        lines.append("  independent: every query has stores of its own, laid out as it likes best")
+        lines.append("  independent: every query has its own stores, each in the layout that is best for that query")
     return lines
 
 
+def _strategy_proof(strategy: StrategyCost) -> str:
+    """What is proven of the plan of one strategy.
+
+    `independent` is optimal for each query on its own. For `shared` nothing is shown: its bound is one on all plans, not on those that the
+    strategy considers.
+    """
+    if strategy.strategy == "shared":
+        return ""
+    if strategy.strategy == "independent" and strategy.optimal:
+        return "each query alone optimal"
+    return proof(strategy.cost, strategy.bound, strategy.optimal)
+
+
 def _table(rows: Sequence[tuple[str, ...]], left: tuple[int, ...] = (0, 3)) -> list[str]:
-    """Columns three apart, numbers to the right; a column without any text is left out."""
+    """Columns three spaces apart, aligned to the right except those in `left`; a column without any text is left out."""
     used = [i for i in range(len(rows[0])) if any(row[i] for row in rows)]
     width = {i: max(len(row[i]) for row in rows) for i in used}
     return ["   ".join(f"{row[i]:<{width[i]}}" if i in left else f"{row[i]:>{width[i]}}" for i in used) for row in rows]
 
 
-def _wrap(lead: str, parts: Sequence[str], between: str) -> list[str]:
-    """Parts in a row, broken between two of them; what follows stands below the first."""
+def _wrap(lead: str, parts: Sequence[str], separator: str) -> list[str]:
+    """`lead` and the parts, wrapped between two parts; further lines are indented by the width of `lead`."""
     lines, line = [], lead
     for i, part in enumerate(parts):
-        piece = part + (between.rstrip(" ") if i + 1 < len(parts) else "")
+        piece = part + (separator.rstrip(" ") if i + 1 < len(parts) else "")
         gap = "" if line == lead or line.isspace() else " "
         if gap and len(line) + 1 + len(piece) > WIDTH:
             lines.append(line)

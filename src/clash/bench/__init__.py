@@ -1,1 +1,0 @@
-"""Measurements. Each module with a function `run` is a subcommand of `clash bench`; results are CSV files and plots."""
