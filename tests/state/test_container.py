@@ -1,4 +1,4 @@
-"""What a container holds comes back as it was, without a copy; a damaged file is refused, never believed and never a crash."""
+"""Containers are read as they were written, without a copy; a damaged file is refused and never crashes the reader."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def full(rows: int) -> pa.RecordBatch:
 
 
 @pytest.mark.parametrize("rows", [0, 1, 2, 65, 1000])
-def test_all_types_come_back(storage: Storage, rows: int) -> None:
+def test_all_types_survive_a_round_trip(storage: Storage, rows: int) -> None:
     batch = full(rows)
     size = write_container(storage, "a/c", batch, indexes(rows))
     assert size == storage.size("a/c")
@@ -92,7 +92,7 @@ def test_all_types_come_back(storage: Storage, rows: int) -> None:
 
 
 @given(st.data())
-def test_random_columns_and_slices_come_back(data: st.DataObject) -> None:
+def test_random_columns_and_slices_survive_a_round_trip(data: st.DataObject) -> None:
     chosen = data.draw(st.lists(st.sampled_from(range(len(VALUES))), max_size=5, unique=True))
     rows = data.draw(st.integers(0, 20))
     columns = [pa.array([data.draw(st.sampled_from([None, *VALUES[n][1]])) for _ in range(rows)], VALUES[n][0]) for n in chosen]
@@ -113,7 +113,7 @@ def test_rows_without_columns(storage: Storage) -> None:
     assert read_container(storage, "c").batch.num_rows == 7
 
 
-def test_a_slice_takes_only_its_own_room(storage: Storage) -> None:
+def test_a_slice_is_written_without_the_rest_of_its_columns(storage: Storage) -> None:
     batch = pa.record_batch({"a": np.arange(1_000_000), "s": pa.array([str(n) for n in range(1_000_000)])})
     assert write_container(storage, "c", batch.slice(777_777, 10), {}) < 1500
     assert read_container(storage, "c").batch.to_pylist() == batch.slice(777_777, 10).to_pylist()
@@ -122,7 +122,7 @@ def test_a_slice_takes_only_its_own_room(storage: Storage) -> None:
 def test_large_and_small_batches_are_written_alike(storage: Storage, monkeypatch: pytest.MonkeyPatch) -> None:
     batch = full(100).slice(3, 90)
     write_container(storage, "small", batch, indexes(90))
-    monkeypatch.setattr(module, "_SMALL", -1)
+    monkeypatch.setattr(module, "_MAX_COPIED_BYTES", -1)
     write_container(storage, "large", batch, indexes(90))
     assert storage.read("small").equals(storage.read("large"))
 
@@ -207,7 +207,7 @@ def test_every_flipped_byte_is_refused() -> None:
 
 
 def test_a_flipped_byte_never_crashes_the_opening() -> None:
-    """Without `verify` a damaged body may open; a damaged frame may not."""
+    """Without `verify` a container with a damaged body may open, one with a damaged frame may not."""
     whole = small()
     length = struct.unpack_from("<I", whole, len(whole) - 24)[0]
     for place in range(len(whole)):
@@ -241,7 +241,7 @@ def test_a_flipped_byte_never_crashes_the_opening() -> None:
         {"indexes": {"x": 1}},
     ],
 )
-def test_a_footer_that_lies_is_refused(change: dict[str, Any]) -> None:
+def test_a_footer_with_wrong_content_is_refused(change: dict[str, Any]) -> None:
     whole = small()
     length = struct.unpack_from("<I", whole, len(whole) - 24)[0]
     body, footer = whole[: -24 - length], json.loads(whole[-24 - length : -24])
@@ -250,6 +250,6 @@ def test_a_footer_that_lies_is_refused(change: dict[str, Any]) -> None:
     refused(body + text + tail, verify=True)
 
 
-def test_a_missing_container_is_told(storage: Storage) -> None:
+def test_a_missing_container_is_an_error(storage: Storage) -> None:
     with pytest.raises(StateError, match="missing"):
         read_container(storage, "no/such")

@@ -1,4 +1,4 @@
-"""A full disk, a forbidden folder, a file too large: told by name, with what to do, and nothing half-written stays."""
+"""Faults of the file system: the error names the file and has a hint, and no partly written file is left."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def fail(number: int) -> Any:
         (errno.EIO, "see"),
     ],
 )
-def test_what_the_system_refuses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: str, number: int, hint: str) -> None:
+def test_errors_of_the_system(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: str, number: int, hint: str) -> None:
     storage = LocalStorage(tmp_path)
     storage.write("a/f", [b"old"])
     with monkeypatch.context() as patch:
@@ -175,7 +175,7 @@ def test_a_folder_that_others_delete_again_and_again(tmp_path: Path) -> None:
 
 
 class TestCache:
-    """Of remote files: right whatever changes at the other end, and bounded."""
+    """The cache of remote files: correct whatever changes on the remote side, and bounded."""
 
     @staticmethod
     def remote(tmp_path: Path, limit: int = 1 << 30) -> ArrowStorage:
@@ -211,12 +211,12 @@ class TestCache:
 
     def test_the_oldest_copies_go_first(self, tmp_path: Path) -> None:
         storage = self.remote(tmp_path, limit=1000)
-        held = []
+        buffers = []
         for number in range(30):
             storage.write(f"{number}", [bytes([number]) * 100])
-            held.append(storage.read(f"{number}"))
+            buffers.append(storage.read(f"{number}"))
             assert sum(path.stat().st_size for path in (tmp_path / "cache").iterdir()) <= 1100
-        assert [buffer.to_pybytes() for buffer in held] == [bytes([number]) * 100 for number in range(30)]
+        assert [buffer.to_pybytes() for buffer in buffers] == [bytes([number]) * 100 for number in range(30)]
         assert storage.read("0").to_pybytes() == bytes(100)
 
     def test_a_full_cache_disk_names_both_files(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,4 @@
-"""JSON records: equal data are equal bytes, and what does not parse is refused by name. Fail points: kill once, where asked."""
+"""JSON records: equal data give equal bytes, damaged files are refused with their name. Fail points: they kill once, where requested."""
 
 from __future__ import annotations
 
@@ -14,9 +14,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from clash.codec import Codec
 from clash.errors import StateError
 from clash.state import failpoints
-from clash.state.json_records import read_json, write_json
+from clash.state.json_records import read_json, read_record, write_json, write_record
 from clash.state.storage import LocalStorage, MemoryStorage
 
 VALUES = st.recursive(
@@ -31,7 +32,7 @@ VALUES = st.recursive(
 
 
 @given(VALUES)
-def test_json_comes_back(data: Any) -> None:
+def test_json_survives_a_round_trip(data: Any) -> None:
     storage = MemoryStorage()
     assert write_json(storage, "a/b.json", data) == storage.size("a/b.json")
     assert read_json(storage, "a/b.json") == data
@@ -60,6 +61,19 @@ def test_json_that_does_not_parse_is_refused(content: bytes) -> None:
         read_json(storage, "the/file.json")
     assert caught.value.what == "a record is corrupt"
     assert "memory:records/the/file.json: " in caught.value.detail
+    assert caught.value.hint
+
+
+def test_typed_records_survive_a_round_trip_and_are_refused_if_of_another_type() -> None:
+    storage = MemoryStorage("typed")
+    codec: Codec[tuple[int, bytes]] = Codec(tuple[int, bytes])
+    assert write_record(storage, "the/file.json", codec, (7, b"x")) == storage.size("the/file.json")
+    assert read_record(storage, "the/file.json", codec) == (7, b"x")
+    write_json(storage, "the/file.json", [7])
+    with pytest.raises(StateError) as caught:
+        read_record(storage, "the/file.json", codec)
+    assert caught.value.what == "a record is corrupt"
+    assert "memory:typed/the/file.json: " in caught.value.detail
     assert caught.value.hint
 
 
@@ -95,7 +109,7 @@ def run(**environment: str) -> tuple[int, list[str]]:
     return found.returncode, found.stdout.split("\n")[:-1]
 
 
-def test_nothing_happens_unasked() -> None:
+def test_a_fail_point_that_is_not_requested_has_no_effect() -> None:
     assert run() == run(CLASH_FAILPOINT="") == run(CLASH_FAILPOINT="before-cleanup") == (0, ["0", "1", "2"])
 
 
@@ -111,10 +125,10 @@ def test_a_fail_point_kills_the_third_time_only() -> None:
 
 def test_a_flag_lets_it_happen_once(tmp_path: Path) -> None:
     flag = tmp_path / "flag"
-    asked = {"CLASH_FAILPOINT": "round-start@2", "CLASH_FAILPOINT_FLAG": str(flag)}
-    assert run(**asked) == (-signal.SIGKILL, ["0"])
+    request = {"CLASH_FAILPOINT": "round-start@2", "CLASH_FAILPOINT_FLAG": str(flag)}
+    assert run(**request) == (-signal.SIGKILL, ["0"])
     assert flag.exists()
-    assert run(**asked) == (0, ["0", "1", "2"])
+    assert run(**request) == (0, ["0", "1", "2"])
 
 
 def test_a_fail_point_may_raise_instead() -> None:

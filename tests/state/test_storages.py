@@ -1,4 +1,4 @@
-"""All storages do the same, whatever is written, moved and deleted; what the system refuses is told with the name of the file."""
+"""All storages behave the same, whatever is written, moved and deleted; errors name the file."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def test_move_makes_folders_and_replaces(storage: Storage) -> None:
         storage.move("b/c/g", "elsewhere")
 
 
-def test_what_is_missing_is_told_by_name(storage: Storage) -> None:
+def test_errors_name_the_missing_file(storage: Storage) -> None:
     for action in (lambda: storage.read("no/such"), lambda: storage.read("no/such", mapped=False), lambda: storage.size("no/such")):
         with pytest.raises(StateError, match=r"missing\n.*no/such\n  hint: "):
             action()

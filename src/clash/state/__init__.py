@@ -1,5 +1,17 @@
-"""What outlives a process: storages of immutable files, containers of rows with their indexes, small JSON records, fail points.
+"""Durable state: storages of immutable files, containers of rows with their indexes, small JSON records, and fail points for tests.
 
-A storage is a flat name space below a root, on local disk, in memory or on any file system of `pyarrow.fs`. A file appears whole
-or not at all. Containers are read by mapping them, so that the processes of a machine share one copy.
+It may import `columnar`, `codec` and `errors` only. Start reading at `storage`, whose protocol `Storage` is what other packages use.
+
+| module | contents |
+|---|---|
+| `storage` | `Storage`: the protocol of all storages; `open_storage`: the storage at a URI |
+| `local_storage` | files on a disk that this machine mounts |
+| `memory_storage` | files in the memory of this process |
+| `arrow_storage` | files on any file system of `pyarrow.fs`, read through a local cache |
+| `cache` | the local cache of remote files |
+| `paths` | file names, temporary names and error messages that all storages share |
+| `container` | a record batch and its indexes in one file that is read by mapping it |
+| `json_records` | small records in JSON |
+| `checkpoint_lock` | the lock that gives a checkpoint to one run |
+| `failpoints` | points at which tests kill the process |
 """

@@ -1,7 +1,8 @@
-"""Files on any file system of `pyarrow.fs`: HDFS, object stores, or a local one. Reads are copied to a local cache and mapped.
+"""Files on any file system of `pyarrow.fs`: HDFS, object stores, or a local one. Files are copied to a local cache and mapped there.
 
-A copy is known by name, size and time of change, so a checkpoint that was wiped and started anew never meets copies of the old one.
-Where a file appears only when its writer closes it (object stores), it is written in place, else under a temporary name and moved.
+A copy is identified by name, size and time of change, so a checkpoint that was deleted and started anew never reads copies of the old
+one. On object stores, where a file appears only when its writer closes it, files are written in place. Elsewhere they are written under
+a temporary name and renamed.
 """
 
 from __future__ import annotations
@@ -16,36 +17,44 @@ import pyarrow as pa
 import pyarrow.fs as pafs
 
 from clash.errors import StateError
-from clash.state.cache import LIMIT, FileCache, default_folder
-from clash.state.paths import check_folder, check_name, failure, is_temporary, missing, temporary_name
+from clash.state.cache import DEFAULT_LIMIT, FileCache, default_folder
+from clash.state.paths import check_folder, check_name, is_temporary, missing_file, storage_error, temporary_name
 
 _APPEAR_WHEN_CLOSED = frozenset({"s3", "gcs", "abfs"})
-_ALIASES = {"s3a": "s3", "s3n": "s3"}  # Hadoop's names for what Arrow calls otherwise
+_ALIASES = {"s3a": "s3", "s3n": "s3"}  # Hadoop's names for schemes that have another name in Arrow
 
 
 class ArrowStorage:
+    """A storage on a `pyarrow.fs` file system, below the folder `root` of it."""
+
     def __init__(
-        self, filesystem: Any, root: str, cache_dir: str | os.PathLike[str] | None = None, uri: str | None = None, cache_limit: int = LIMIT
+        self,
+        filesystem: Any,
+        root: str,
+        cache_dir: str | os.PathLike[str] | None = None,
+        uri: str | None = None,
+        cache_limit: int = DEFAULT_LIMIT,
     ) -> None:
-        while isinstance(filesystem, pafs.SubTreeFileSystem):  # it could not make its own base folder
+        while isinstance(filesystem, pafs.SubTreeFileSystem):  # which cannot create its own base folder
             filesystem, root = filesystem.base_fs, filesystem.base_path + root
         self.filesystem = filesystem
         self.root = filesystem.normalize_path(root).rstrip("/")
         self._prefix = f"{self.root}/" if root else ""
-        self._place = f"{filesystem.type_name}://{self.root}"  # for messages: without the credentials that a URI may hold
-        self._uri = uri or self._place.replace("local:", "file:")
-        self._in_place = filesystem.type_name in _APPEAR_WHEN_CLOSED
+        self._label = f"{filesystem.type_name}://{self.root}"  # for messages: without the credentials that a URI may contain
+        self._uri = uri or self._label.replace("local:", "file:")
+        self._writes_in_place = filesystem.type_name in _APPEAR_WHEN_CLOSED
         self._cache = FileCache(default_folder() if cache_dir is None else cache_dir, cache_limit)
 
     @classmethod
     def open(cls, uri: str) -> ArrowStorage:
+        """The storage at a URI of a scheme that pyarrow, or Hadoop for S3, has."""
         scheme, colon, rest = uri.partition(":")
-        known = _ALIASES.get(scheme.lower(), scheme.lower())
+        arrow_uri = _ALIASES.get(scheme.lower(), scheme.lower()) + colon + rest
         try:
-            filesystem, root = pafs.FileSystem.from_uri(known + colon + rest)
+            filesystem, root = pafs.FileSystem.from_uri(arrow_uri)
         except (OSError, pa.ArrowException) as error:
             hint = "known are paths, file:, memory:, hdfs://, s3:// (s3a://), gs:// and abfs://, if pyarrow was built with them"
-            reason = " ".join(str(error).replace(known + colon + rest, "it").split())  # it may hold credentials
+            reason = " ".join(str(error).replace(arrow_uri, "it").split())  # the URI may contain credentials
             raise StateError("a location cannot be opened", f"{scheme}://…: {reason}", hint) from None
         return cls(filesystem, root, uri=uri)
 
@@ -58,22 +67,22 @@ class ArrowStorage:
         return f"{location.rstrip('/')}/{check_name(path)}{mark}{options}"
 
     def label(self, path: str) -> str:
-        return f"{self._place}/{path}"
+        return f"{self._label}/{path}"
 
     def write(self, path: str, buffers: Sequence[Any], durable: bool = False) -> int:
-        """`durable` changes nothing: what such a file system has acknowledged is as safe as it makes it."""
+        """`durable` has no effect: such a file system has no operation that would make an acknowledged file safer."""
         target = self._prefix + check_name(path)
-        with self._told("written", path):
-            if self._in_place:
-                return self._put(target, buffers)
+        with self._errors_of("written", path):
+            if self._writes_in_place:
+                return self._write_buffers(target, buffers)
             folder = target.rpartition("/")[0]
             temporary = f"{folder}/{temporary_name()}" if folder else temporary_name()
             try:
                 try:
-                    size = self._put(temporary, buffers)
+                    size = self._write_buffers(temporary, buffers)
                 except FileNotFoundError:
-                    self._make(folder)
-                    size = self._put(temporary, buffers)
+                    self._create_folder(folder)
+                    size = self._write_buffers(temporary, buffers)
                 self._rename(temporary, target)
             except BaseException:
                 with contextlib.suppress(OSError, pa.ArrowException):
@@ -83,7 +92,7 @@ class ArrowStorage:
 
     def read(self, path: str, mapped: bool = True) -> pa.Buffer:
         name = self._prefix + check_name(path)
-        with self._told("read", path):
+        with self._errors_of("read", path):
             if not mapped:
                 with self.filesystem.open_input_file(name) as file:
                     return file.read_buffer()
@@ -93,11 +102,11 @@ class ArrowStorage:
             return self._cache.get(key, original, info.size, lambda: self.filesystem.open_input_stream(name, compression=None))
 
     def exists(self, path: str) -> bool:
-        with self._told("read", path):
+        with self._errors_of("read", path):
             return bool(self.filesystem.get_file_info(self._prefix + check_name(path)).is_file)
 
     def size(self, path: str) -> int:
-        with self._told("read", path):
+        with self._errors_of("read", path):
             return int(self._info(path).size)
 
     def list(self, folder: str = "", recursive: bool = False) -> list[str]:
@@ -106,7 +115,7 @@ class ArrowStorage:
     def delete(self, paths: Iterable[str]) -> None:
         for path in paths:
             name = self._prefix + check_name(path)
-            with self._told("deleted", path):
+            with self._errors_of("deleted", path):
                 try:
                     self.filesystem.delete_file(name)
                 except OSError:
@@ -115,37 +124,38 @@ class ArrowStorage:
 
     def move(self, source: str, target: str) -> None:
         old, new = self._prefix + check_name(source), self._prefix + check_name(target)
-        with self._told("moved", source):
+        with self._errors_of("moved", source):
             self._info(source)
             if old == new:
                 return
-            if not self._in_place:
-                self._make(new.rpartition("/")[0])
+            if not self._writes_in_place:
+                self._create_folder(new.rpartition("/")[0])
             self._rename(old, new)
 
     def sweep(self, folder: str = "") -> int:
-        left = [name for name in self._walk(folder, recursive=True) if is_temporary(name)]
-        self.delete(f"{folder}/{name}" if folder else name for name in left)
-        return len(left)
+        temporary = [name for name in self._walk(folder, recursive=True) if is_temporary(name)]
+        self.delete(f"{folder}/{name}" if folder else name for name in temporary)
+        return len(temporary)
 
     def _walk(self, folder: str, recursive: bool) -> Iterable[str]:
+        """All files in a folder, temporary ones too, as paths relative to it."""
         base = f"{self._prefix}{check_folder(folder)}".rstrip("/")
-        with self._told("listed", folder):
-            found = self.filesystem.get_file_info(pafs.FileSelector(base, allow_not_found=True, recursive=recursive))
+        with self._errors_of("listed", folder):
+            infos = self.filesystem.get_file_info(pafs.FileSelector(base, allow_not_found=True, recursive=recursive))
         start = len(base) + 1 if base else 0
-        return [info.path[start:] for info in found if info.is_file]
+        return [info.path[start:] for info in infos if info.is_file]
 
     def _info(self, path: str) -> Any:
         info = self.filesystem.get_file_info(self._prefix + check_name(path))
         if not info.is_file:
-            raise missing(self.label(path))
+            raise missing_file(self.label(path))
         return info
 
-    def _make(self, folder: str) -> None:
+    def _create_folder(self, folder: str) -> None:
         if folder:
             self.filesystem.create_dir(folder, recursive=True)
 
-    def _put(self, name: str, buffers: Sequence[Any]) -> int:
+    def _write_buffers(self, name: str, buffers: Sequence[Any]) -> int:
         size = 0
         with self.filesystem.open_output_stream(name, compression=None) as stream:
             for buffer in buffers:
@@ -153,17 +163,19 @@ class ArrowStorage:
         return size
 
     def _rename(self, old: str, new: str) -> None:
+        """Move a file over another one, also where the file system (HDFS) does not replace files by a rename."""
         try:
             self.filesystem.move(old, new)
         except OSError:
             if not self.filesystem.get_file_info(new).is_file:
                 raise
-            self.filesystem.delete_file(new)  # HDFS does not rename over a file
+            self.filesystem.delete_file(new)
             self.filesystem.move(old, new)
 
     @contextlib.contextmanager
-    def _told(self, action: str, path: str) -> Iterator[None]:
+    def _errors_of(self, action: str, path: str) -> Iterator[None]:
+        """Turn errors of the file system into StateError."""
         try:
             yield
         except (OSError, pa.ArrowException) as error:
-            raise failure(action, self.label(path), error) from error
+            raise storage_error(action, self.label(path), error) from error

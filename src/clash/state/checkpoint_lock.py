@@ -1,7 +1,7 @@
-"""One run per checkpoint: a lock that dies with its process.
+"""The lock that gives a checkpoint to one run.
 
-Invariant: whoever holds it is the only one that writes manifests and cleans up. On storages that this machine does not mount there is no
-such lock; there two runs over one checkpoint are the user's to avoid.
+Invariant: only the process that holds the lock writes manifests and deletes obsolete files. There is no such lock on storages that this
+machine does not mount; there the user has to make sure that no two runs use one checkpoint.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from pathlib import Path
 
 from clash.errors import CheckpointError
 from clash.state.local_storage import LocalStorage
-from clash.state.paths import failure
+from clash.state.paths import storage_error
 from clash.state.storage import Storage
 
 
-class Alone:
-    """Taken when made; held until `release`, or until the process has gone."""
+class CheckpointLock:
+    """Acquired by its construction, which raises CheckpointError if another run has it. It ends with `release` or with the process."""
 
     def __init__(self, storage: Storage, name: str = "lock") -> None:
         self._descriptor: int | None = None
@@ -27,7 +27,7 @@ class Alone:
                 path.parent.mkdir(parents=True, exist_ok=True)
                 descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
             except OSError as error:
-                raise failure("written", str(path), error) from error
+                raise storage_error("written", str(path), error) from error
             try:
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except OSError:
@@ -38,6 +38,7 @@ class Alone:
             self._descriptor = descriptor
 
     def release(self) -> None:
+        """Give the checkpoint free; calling it again has no effect."""
         if self._descriptor is not None:
             os.close(self._descriptor)
             self._descriptor = None

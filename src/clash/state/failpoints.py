@@ -1,8 +1,8 @@
-"""Places at which a test may kill the process, to see that what is left behind is recovered.
+"""Points at which a test can kill the process, in order to check recovery from the state that it leaves.
 
-CLASH_FAILPOINT is `NAME` (each time it is reached) or `NAME@N` (only the N-th time in this process), with `!raise` behind it to raise
-a RuntimeError instead of killing. With CLASH_FAILPOINT_FLAG=PATH it happens only if that file is not there yet, and the file is made
-just before: so it happens once, whatever is started again and however many processes there are.
+The environment variable CLASH_FAILPOINT is `NAME` (kill each time the point is reached) or `NAME@N` (only the N-th time in this process).
+With the suffix `!raise` a RuntimeError is raised instead. With CLASH_FAILPOINT_FLAG=PATH this happens only if that file does not exist,
+and the file is created just before: so it happens once, however often and in however many processes the point is reached.
 """
 
 from __future__ import annotations
@@ -21,28 +21,28 @@ DESCRIPTIONS = MappingProxyType(
         "round-stored": "a worker has written the containers of a round and has not probed",
         "round-results": "a worker has written the result files of a round and has not reported them",
         "round-end": "a worker has sent all its messages of a round",
-        "before-record": "the driver has planned a batch and not recorded it",
-        "after-generation": "the driver has recorded a new generation and not the batch that starts it",
-        "after-record": "the driver has recorded a batch and not started its job",
-        "before-manifest": "the driver has all reports of a batch: not committed yet",
-        "after-manifest": "the driver has written the manifest: committed, nothing published",
-        "after-publish": "the driver has published the result files of a committed batch",
+        "before-record": "the coordinator has planned a batch and has not recorded it",
+        "after-generation": "the coordinator has recorded a new generation and has not recorded the batch that starts it",
+        "after-record": "the coordinator has recorded a batch and has not started its job",
+        "before-manifest": "the coordinator has all reports of a batch and has not committed it",
+        "after-manifest": "the coordinator has written the manifest: the batch is committed, and nothing is published",
+        "after-publish": "the coordinator has published the result files of a committed batch",
         "before-handover": "a function sink is about to get the results of a committed batch",
-        "after-handover": "a function sink has got its results, which is not recorded yet",
-        "before-sources": "the Spark query is about to be started, and its log not told of new streams",
-        "between-sources": "Spark's log is told of a new stream in one of the two entries that count",
-        "before-cleanup": "the driver is about to delete what no manifest names",
-        "after-cleanup": "the driver has deleted what no manifest names",
+        "after-handover": "a function sink has got its results, and that is not recorded",
+        "before-sources": "the Spark query is about to be started, and its offset log has no entry for new streams",
+        "between-sources": "the offset log has new streams in one of the two entries that matter",
+        "before-cleanup": "the coordinator is about to delete the files that no manifest lists",
+        "after-cleanup": "the coordinator has deleted the files that no manifest lists",
     }
 )
 NAMES = frozenset(DESCRIPTIONS)
 
 _REQUEST = re.compile(r"([a-z-]+)(?:@([1-9]\d*))?(!raise)?")
-_reached: Counter[str] = Counter()
+_reached: Counter[str] = Counter()  # how often this process has reached each point that was requested
 
 
 def reach(name: str) -> None:
-    """Does nothing outside tests."""
+    """Mark a point of the program; it has no effect unless CLASH_FAILPOINT names it."""
     if name not in NAMES:
         raise AssertionError(f"not a fail point: {name}")
     request = os.environ.get("CLASH_FAILPOINT")
@@ -57,14 +57,15 @@ def reach(name: str) -> None:
     if match[2] is not None and _reached[name] != int(match[2]):
         return
     flag = os.environ.get("CLASH_FAILPOINT_FLAG")
-    if flag and not _first(flag):
+    if flag and not _create_flag(flag):
         return
     if match[3]:
         raise RuntimeError(f"fail point {name}")
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-def _first(flag: str) -> bool:
+def _create_flag(flag: str) -> bool:
+    """Create the file; False if it exists already."""
     try:
         os.close(os.open(flag, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
     except FileExistsError:

@@ -1,7 +1,7 @@
 """Files on a disk that this machine mounts: written under a temporary name and renamed, read by mapping them.
 
-Nothing is flushed to the disk unless `durable` is asked for: a killed process loses nothing, a power failure may lose the last
-seconds, as with Spark's own checkpoints on a local file system. A mapping stays valid after its file was deleted.
+Nothing is flushed to the disk unless `durable` is requested: a killed process loses nothing, a power failure may lose the last seconds,
+as with Spark's own checkpoints on a local file system. A mapping stays valid after its file is deleted.
 """
 
 from __future__ import annotations
@@ -15,13 +15,17 @@ from typing import Any
 import pyarrow as pa
 
 from clash.errors import StateError
-from clash.state.paths import check_folder, check_name, failure, is_temporary, missing, temporary_name
+from clash.state.paths import check_folder, check_name, is_temporary, missing_file, storage_error, temporary_name
 
-_VECTORS = 512  # buffers per system call; POSIX promises 16, Linux and macOS allow 1024
-_TRIES = 100  # a folder may vanish between its making and its use, if another process has just deleted the last file in it
+_MAX_BUFFERS = 512  # per system call; POSIX guarantees 16, Linux and macOS allow 1024
+_MAX_TRIES = 100  # a folder may vanish between its creation and its use, if another process has just deleted the last file in it
+
+_CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
 
 
 class LocalStorage:
+    """A storage below a folder of a mounted disk."""
+
     def __init__(self, root: str | os.PathLike[str]) -> None:
         if not os.fspath(root):
             raise StateError("a location is empty", "''", "name a folder, such as /data/checkpoint")
@@ -33,7 +37,7 @@ class LocalStorage:
         return self.root
 
     def url(self, path: str) -> str:
-        """Not percent-encoded: that is how Hadoop and Spark read paths."""
+        """The name is not percent-encoded, because Hadoop and Spark read it as it is."""
         return f"file://{self._prefix}{check_name(path)}"
 
     def label(self, path: str) -> str:
@@ -44,23 +48,23 @@ class LocalStorage:
         folder = target.rpartition("/")[0]
         temporary = f"{folder}/{temporary_name()}"
         try:
-            descriptor, made = _create(temporary, folder)
+            descriptor, folder_is_new = _create_file(temporary, folder)
             try:
                 try:
                     size = _write_all(descriptor, buffers)
                     if durable:
                         os.fsync(descriptor)
                 finally:
-                    os.close(descriptor)  # network file systems may report a full disk only here
+                    os.close(descriptor)  # network file systems may report a full disk only on close
                 Path(temporary).replace(target)
             except BaseException:
                 with contextlib.suppress(OSError):
                     Path(temporary).unlink()
                 raise
             if durable:
-                self._flush_folders(folder, all_of_them=made)
+                self._flush_folders(folder, up_to_root=folder_is_new)
         except OSError as error:
-            raise failure("written", target, error) from error
+            raise storage_error("written", target, error) from error
         return size
 
     def read(self, path: str, mapped: bool = True) -> pa.Buffer:
@@ -68,21 +72,21 @@ class LocalStorage:
         try:
             return map_file(name) if mapped else pa.py_buffer(Path(name).read_bytes())
         except OSError as error:
-            raise failure("read", name, error) from error
+            raise storage_error("read", name, error) from error
 
     def exists(self, path: str) -> bool:
         name = self._prefix + check_name(path)
         try:
             return Path(name).is_file()
         except OSError as error:
-            raise failure("read", name, error) from error
+            raise storage_error("read", name, error) from error
 
     def size(self, path: str) -> int:
         name = self._prefix + check_name(path)
         try:
             return Path(name).stat().st_size
         except OSError as error:
-            raise failure("read", name, error) from error
+            raise storage_error("read", name, error) from error
 
     def list(self, folder: str = "", recursive: bool = False) -> list[str]:
         return sorted(name for name in self._walk(folder, recursive) if not is_temporary(name))
@@ -96,103 +100,105 @@ class LocalStorage:
             except (FileNotFoundError, NotADirectoryError):
                 continue
             except OSError as error:
-                raise failure("deleted", name, error) from error
+                raise storage_error("deleted", name, error) from error
             folders.add(path.rpartition("/")[0])
         self._prune(folders)
 
     def move(self, source: str, target: str) -> None:
         old, new = Path(self._prefix + check_name(source)), Path(self._prefix + check_name(target))
         try:
-            for attempt in range(_TRIES):
+            for attempt in range(_MAX_TRIES):
                 try:
                     old.replace(new)
                     break
                 except FileNotFoundError:
                     if not old.exists():
-                        raise missing(str(old)) from None
-                    if attempt == _TRIES - 1:
+                        raise missing_file(str(old)) from None
+                    if attempt == _MAX_TRIES - 1:
                         raise
-                    _make(str(new.parent))
+                    _create_folder(str(new.parent))
         except OSError as error:
-            raise failure("moved", f"{old} -> {new}", error) from error
+            raise storage_error("moved", f"{old} -> {new}", error) from error
         self._prune({source.rpartition("/")[0]})
 
     def sweep(self, folder: str = "") -> int:
-        left = [name for name in self._walk(folder, recursive=True) if is_temporary(name)]
-        self.delete(f"{folder}/{name}" if folder else name for name in left)
-        return len(left)
+        temporary = [name for name in self._walk(folder, recursive=True) if is_temporary(name)]
+        self.delete(f"{folder}/{name}" if folder else name for name in temporary)
+        return len(temporary)
 
     def _walk(self, folder: str, recursive: bool) -> Iterable[str]:
+        """All files in a folder, temporary ones too, as paths relative to it."""
         base = self._prefix + check_folder(folder)
-        waiting = [""]
-        while waiting:
-            inner = waiting.pop()
+        pending = [""]
+        while pending:
+            inner = pending.pop()
             try:
                 with os.scandir(f"{base}/{inner}") as entries:
                     for entry in entries:
                         if not entry.is_dir():
                             yield inner + entry.name
                         elif recursive:
-                            waiting.append(f"{inner}{entry.name}/")
+                            pending.append(f"{inner}{entry.name}/")
             except (FileNotFoundError, NotADirectoryError):
                 continue
             except OSError as error:
-                raise failure("listed", f"{base}/{inner}", error) from error
+                raise storage_error("listed", f"{base}/{inner}", error) from error
 
     def _prune(self, folders: set[str]) -> None:
-        """Removes folders that have become empty, but never the root: a batch has its own folders, and they would add up."""
+        """Remove folders that have become empty, but not the root. Every batch has folders of its own, which would accumulate."""
         for folder in folders:
             with contextlib.suppress(OSError):
                 while folder:
                     Path(self._prefix + folder).rmdir()
                     folder = folder.rpartition("/")[0]
 
-    def _flush_folders(self, folder: str, all_of_them: bool) -> None:
-        """A new name is durable with its folder, a new folder with the folder above it, up to the root."""
+    def _flush_folders(self, folder: str, up_to_root: bool) -> None:
+        """Make a new name durable by flushing its folder, and new folders by flushing those above them, up to the root."""
         while len(folder) >= len(self.root):
             descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
             try:
                 os.fsync(descriptor)
             finally:
                 os.close(descriptor)
-            if not all_of_them:
+            if not up_to_root:
                 return
             folder = folder.rpartition("/")[0]
 
 
 def map_file(name: str) -> pa.Buffer:
-    """The file's content without reading it; Arrow's mapping holds no file descriptor, Python's would."""
+    """The content of a file as a mapping. It is one of Arrow, which needs no open file descriptor, unlike one of Python."""
     with pa.memory_map(name, "r") as file:
         return file.read_buffer()
 
 
-def _make(folder: str) -> None:
-    """As far as others let it: the caller finds out, and tries again."""
+def _create_folder(folder: str) -> None:
+    """Create a folder. Other processes may delete it, or one above it, at the same time: the caller has to notice that and try again."""
     with contextlib.suppress(FileNotFoundError, FileExistsError):
         Path(folder).mkdir(parents=True, exist_ok=True)
 
 
-def _create(temporary: str, folder: str) -> tuple[int, bool]:
-    """Most folders are there already, so they are made only after a failure."""
-    made = False
-    for _ in range(_TRIES):
+def _create_file(path: str, folder: str) -> tuple[int, bool]:
+    """Create a file; its descriptor, and whether the folder was created. That is tried only after a failure: most folders exist."""
+    folder_is_new = False
+    for _ in range(_MAX_TRIES):
         try:
-            return os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666), made
+            return os.open(path, _CREATE, 0o666), folder_is_new
         except FileNotFoundError:
-            _make(folder)
-            made = True
-    return os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666), made
+            _create_folder(folder)
+            folder_is_new = True
+    return os.open(path, _CREATE, 0o666), folder_is_new
 
 
 def _write_all(descriptor: int, buffers: Sequence[Any]) -> int:
+    """Write all buffers, with as few system calls as possible; their size in bytes."""
     views = [memoryview(buffer).cast("B") for buffer in buffers if len(buffer)]
     size = sum(view.nbytes for view in views)
     start = 0
     while start < len(views):
-        written = os.writev(descriptor, views[start : start + _VECTORS])
+        written = os.writev(descriptor, views[start : start + _MAX_BUFFERS])
         while start < len(views) and written >= views[start].nbytes:
             written -= views[start].nbytes
             start += 1
-        if written:  # the rest is tried again; a full disk says so then
+        if written:  # the rest is written by the next call, which raises if the disk is full
             views[start] = views[start][written:]
     return size

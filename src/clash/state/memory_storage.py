@@ -1,4 +1,4 @@
-"""Files in the memory of this process: for tests, and for runs that need not survive."""
+"""Files in the memory of this process, for tests and for runs that need not survive it."""
 
 from __future__ import annotations
 
@@ -10,35 +10,38 @@ from weakref import WeakValueDictionary
 import pyarrow as pa
 
 from clash.errors import StateError
-from clash.state.paths import check_folder, check_name, missing
+from clash.state.paths import check_folder, check_name, missing_file
 
 
 class MemoryStorage:
-    """`MemoryStorage()` lasts as long as somebody holds it, `MemoryStorage.named(NAME)` as long as the process, or until `forget`."""
+    """A storage in memory.
 
-    _kept: ClassVar[dict[str, MemoryStorage]] = {}
-    _all: ClassVar[WeakValueDictionary[str, MemoryStorage]] = WeakValueDictionary()
+    `MemoryStorage()` lives as long as it is referenced, `MemoryStorage.named(NAME)` as long as the process or until `forget`.
+    """
+
+    _named: ClassVar[dict[str, MemoryStorage]] = {}  # keeps them alive
+    _by_name: ClassVar[WeakValueDictionary[str, MemoryStorage]] = WeakValueDictionary()  # all that are alive
     _numbers: ClassVar[itertools.count[int]] = itertools.count()
 
     def __init__(self, name: str | None = None) -> None:
         self.name = f"unnamed-{next(self._numbers)}" if name is None else name
         self._files: dict[str, pa.Buffer] = {}
-        self._all[self.name] = self
+        self._by_name[self.name] = self
 
     @classmethod
     def named(cls, name: str) -> MemoryStorage:
-        """The one of that name, made when it is first asked for."""
+        """The storage of that name, created when it is first requested."""
         if not name:
             raise StateError("a storage in memory has no name", "memory:", "write memory:NAME")
-        found = cls._all.get(name)
-        if found is None:
-            found = cls._kept[name] = cls(name)
-        return found
+        storage = cls._by_name.get(name)
+        if storage is None:
+            storage = cls._named[name] = cls(name)
+        return storage
 
     def forget(self) -> None:
-        """Its name can be used anew, and its files go with the last who holds them."""
-        self._kept.pop(self.name, None)
-        self._all.pop(self.name, None)
+        """Give its name free for a new storage; the files are freed with the last reference to this one."""
+        self._named.pop(self.name, None)
+        self._by_name.pop(self.name, None)
 
     @property
     def uri(self) -> str:
@@ -51,22 +54,22 @@ class MemoryStorage:
         return f"{self.uri}/{path}"
 
     def write(self, path: str, buffers: Sequence[Any], durable: bool = False) -> int:
-        # Arrow's own memory is aligned as a mapped file is; the slice makes it read-only
+        # memory of Arrow is aligned to 64 bytes, as a mapped file is; the slice is read-only
         size = sum(len(buffer) for buffer in buffers)
-        whole = pa.allocate_buffer(size)
-        view, start = memoryview(whole).cast("B"), 0
+        content = pa.allocate_buffer(size)
+        view, start = memoryview(content).cast("B"), 0
         for buffer in buffers:
             end = start + len(buffer)
             view[start:end] = memoryview(buffer).cast("B")
             start = end
-        self._files[check_name(path)] = whole.slice()
+        self._files[check_name(path)] = content.slice()
         return size
 
     def read(self, path: str, mapped: bool = True) -> pa.Buffer:
         try:
             return self._files[check_name(path)]
         except KeyError:
-            raise missing(self.label(path)) from None
+            raise missing_file(self.label(path)) from None
 
     def exists(self, path: str) -> bool:
         return check_name(path) in self._files

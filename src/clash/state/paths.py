@@ -1,6 +1,6 @@
-"""What all storages share: which names are allowed, what temporary files are called, how an error of the system is told.
+"""What all storages share: which file names are allowed, the names of temporary files, and the messages for errors of the system.
 
-A name is a relative POSIX path without `.` and `..`, so nothing outside a storage's root can be named.
+A file name is a relative POSIX path without `.` and `..`. Hence no name refers to a file outside of a storage's root.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ from clash.errors import StateError
 _NAME = re.compile(r"(?!\.{1,2}(?:/|$))[^/\0]+(?:/(?!\.{1,2}(?:/|$))[^/\0]+)*")
 _TEMPORARY = re.compile(r"\.\d+-\d+-[0-9a-f]{8}\.tmp")
 
-# The token tells hosts apart that write to one file system; processes forked after the import share it, and differ by their id.
+# Processes on one host differ by their id, also if they were forked after the import and share the token. Hosts that write to one file
+# system differ by the token.
 _TOKEN = secrets.token_hex(4)
 _COUNTER = itertools.count()
 
@@ -38,19 +39,19 @@ _HINTS = {
 
 
 def check_name(path: str) -> str:
-    """`path` itself if it names a file below the root."""
+    """The path itself if it may name a file; otherwise StateError."""
     if _NAME.fullmatch(path) is None:
         raise StateError("a file name is not allowed in a state", repr(path), "names are relative, with / between folders and without ..")
     return path
 
 
 def check_folder(path: str) -> str:
-    """`path` itself if it names a folder below the root; the empty path is the root."""
+    """The path itself if it may name a folder; otherwise StateError. The empty path is the root."""
     return path and check_name(path)
 
 
 def temporary_name() -> str:
-    """A name that no other writer uses, and that Spark and `list` do not show."""
+    """A name that no other writer uses, and that neither Spark nor `Storage.list` shows."""
     return f".{os.getpid()}-{next(_COUNTER)}-{_TOKEN}.tmp"
 
 
@@ -58,15 +59,16 @@ def is_temporary(path: str) -> bool:
     return path.endswith(".tmp") and _TEMPORARY.fullmatch(path.rpartition("/")[2]) is not None
 
 
-def missing(name: str) -> StateError:
+def missing_file(name: str) -> StateError:
+    """The error for a file that does not exist; `name` is its full name."""
     return StateError("a file of the state is missing", name, _HINTS[errno.ENOENT])
 
 
-def failure(action: str, name: str, error: Exception) -> StateError:
-    """What the user sees when the system refuses: `action` is a past participle, `name` says where in full."""
+def storage_error(action: str, name: str, error: Exception) -> StateError:
+    """An error of the system for the user: `action` is the past participle of what failed, `name` the full name of the file."""
     number = error.errno if isinstance(error, OSError) else None
     if number == errno.ENOENT or isinstance(error, FileNotFoundError):
-        return missing(name)
+        return missing_file(name)
     reason = os.strerror(number) if number else " ".join(str(error).split())
     hint = _HINTS.get(number or 0, "see what the file system says")
     return StateError(f"a file of the state cannot be {action}", f"{name}: {reason}", hint)

@@ -1,8 +1,6 @@
-"""Where state lives: a flat name space of files below a root, the same on local disk, in memory and on remote file systems.
+"""The protocol of storages, and how a storage is opened by its URI.
 
-A file appears whole or not at all, and a container never changes once written. Folders exist only through the files in them. What
-the system refuses becomes a StateError that names the file. `open_storage(storage.uri)` is the same storage in any process that
-sees its file system; for storages in memory that is this process.
+A storage is a flat name space of files below a root; it behaves the same on local disk, in memory and on remote file systems.
 """
 
 from __future__ import annotations
@@ -24,48 +22,78 @@ _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+)://")
 
 
 class Storage(Protocol):
-    """Names are relative POSIX paths; the folder `""` is the root."""
+    """Files below a root, with the guarantees on which checkpoints rely.
+
+    Names: a file is named by a relative POSIX path without `.` and `..`; any other path raises StateError. The folder `""` is the root.
+    Folders exist only through the files in them: `write` and `move` create them as needed.
+
+    Atomicity: `write` and `move` make a file appear under its name with its whole content or not at all, also if the process is killed.
+    What a killed writer leaves has a temporary name, which `list` does not show and `sweep` deletes. A replaced file keeps its old
+    content until then; only file systems that cannot rename over a file (HDFS) have none under that name for a moment.
+
+    Durability: a written file survives the death of the process, except in memory. It survives a power failure only if it was written
+    with `durable`.
+
+    Immutability: a buffer that `read` returned is read-only and keeps its content, also after the file is replaced or deleted.
+
+    Concurrency: processes may write, move and delete different files at the same time, also in the same folder. Writers of one file do
+    not mix: one of them wins as a whole.
+
+    Errors: what the file system refuses becomes a StateError that names the file and has a hint.
+
+    Identity: `open_storage(storage.uri)` is the same storage in every process that sees its file system; a storage in memory is seen by
+    its own process only.
+    """
 
     @property
     def uri(self) -> str:
-        """`open_storage(uri)` is this storage again."""
+        """The URI from which `open_storage` opens this storage; it may contain credentials."""
 
     def write(self, path: str, buffers: Sequence[Any], durable: bool = False) -> int:
-        """The buffers (bytes, memoryview or pa.Buffer) one after the other as one file, in place of an older one; its size in bytes.
+        """Write the concatenated buffers (bytes, memoryview or pa.Buffer) as one file and return its size in bytes.
 
-        Atomic. With `durable` it also survives a power failure that comes after the return.
+        The write is atomic and replaces an older file of that name. With `durable` the file also survives a power failure that
+        happens after the return.
         """
 
     def read(self, path: str, mapped: bool = True) -> pa.Buffer:
-        """The content, read-only. Mapped, it may come from a cache that knows files by name, size and time of change: for files that are
-        written once. With `mapped=False` it is read afresh into memory.
+        """The content of a file, read-only and aligned to 64 bytes if it is mapped; StateError if there is no such file.
+
+        With `mapped` the content may be a mapping of the file or of a cached copy, which is identified by name, size and time of
+        change: this is for files that are written once, such as containers. With `mapped=False` the content is read anew into memory:
+        this is for files that are replaced, such as records.
         """
 
-    def exists(self, path: str) -> bool: ...
+    def exists(self, path: str) -> bool:
+        """Whether there is a file of that name; a folder is not a file."""
 
-    def size(self, path: str) -> int: ...
+    def size(self, path: str) -> int:
+        """The size of a file in bytes; StateError if there is no such file."""
 
     def list(self, folder: str = "", recursive: bool = False) -> list[str]:
-        """The files in a folder, sorted, by their path relative to it; none if there is no such folder."""
+        """The files in a folder, sorted, as paths relative to it; empty if there is no such folder. Temporary files are left out."""
 
     def delete(self, paths: Iterable[str]) -> None:
-        """Files that are not there are left out. A buffer that was read before stays valid."""
+        """Delete files; those that do not exist are ignored."""
 
     def move(self, source: str, target: str) -> None:
-        """In place of an older target."""
+        """Rename a file, and replace an older target; StateError if there is no such source."""
 
     def sweep(self, folder: str = "") -> int:
-        """Deletes what writers that were killed left below a folder; for the one moment when nobody writes there."""
+        """Delete the temporary files that killed writers left below a folder, and return how many there were.
+
+        It must not run while another process writes below that folder: its temporary files would be deleted too.
+        """
 
     def url(self, path: str) -> str:
-        """The full name of a file, as Spark reads it."""
+        """The full name of a file as Spark reads it; it may contain credentials."""
 
     def label(self, path: str) -> str:
-        """The full name of a file for messages: without credentials that `url` may hold."""
+        """The full name of a file for messages; it never contains credentials."""
 
 
 def open_storage(uri: str) -> Storage:
-    """A plain path or `file:` is local disk, `memory:NAME` lives in this process, all else is up to `pyarrow.fs`."""
+    """The storage at a URI: a plain path or `file:` is local disk, `memory:NAME` is in this process, all else is opened by `pyarrow.fs`."""
     if uri.startswith("memory:"):
         return MemoryStorage.named(uri.removeprefix("memory:"))
     if uri.startswith("file:"):
