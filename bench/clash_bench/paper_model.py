@@ -96,8 +96,8 @@ class PaperModel:
         orders: list[Order] = []
         users: dict[int, list[int]] = {}
 
-        def extend(visited: tuple[str, ...], known: frozenset[str], layouts: tuple[str, ...], ys: tuple[int, ...]) -> None:
-            """`known`: the attributes of the relations visited so far."""
+        def extend(visited: tuple[str, ...], attributes: frozenset[str], layouts: tuple[str, ...], ys: tuple[int, ...]) -> None:
+            """`attributes`: the attributes of the relations visited so far."""
             if len(visited) == len(query):
                 x = self.milp.var()
                 orders.append(Order(x, ys, sum(self.milp.costs[y] for y in ys)))
@@ -105,11 +105,11 @@ class PaperModel:
                     users.setdefault(y, []).append(x)
                 return
             for target in query:
-                if target not in visited and known & self._attributes[target]:
+                if target not in visited and attributes & self._attributes[target]:
                     for layout in self._layouts[target]:
                         cost = partial_result(len(visited)) * (1 if layout in layouts else WORKERS)
                         y = self._prefix_variable(ys[-1] if ys else start, target, layout, cost)
-                        extend((*visited, target), known | self._attributes[target], (*layouts, layout), (*ys, y))
+                        extend((*visited, target), attributes | self._attributes[target], (*layouts, layout), (*ys, y))
 
         extend((start,), self._attributes[start], (), ())
         self.milp.exactly([order.x for order in orders], 1.0)
