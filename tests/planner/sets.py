@@ -1,4 +1,4 @@
-"""Random query sets that the planner's tests look at: small ones for the oracle, larger ones without it."""
+"""Random query sets for the planner's tests: small ones for the oracle, larger ones without it."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from hypothesis import strategies as st
 import clash
 from clash.model.query import EqualityClass
 from clash.model.types import exact
-from clash.planner.cost_model import CostModel
-from clash.planner.plan import Plan
+from clash.optimizer import Plan
 from clash.planner.cardinalities import Sizes
+from clash.planner.cost_model import CostModel
 from clash.sql import parse_queries
 
 from .exhaustive import Exhaustive
 
-# T.b is no whole number: its equalities are not transitive, and hashes of it are not those of R.b
+# T.b is not an integer: its equalities are not transitive, and equal values of T.b and R.b have different hashes
 COLUMNS = {
     "R": {"a": "bigint", "b": "int"},
     "S": {"a": "bigint", "b": "int", "c": "string"},
@@ -45,7 +45,7 @@ class Job:
         return clash.optimize(self.queries, self.statistics, streams=STREAMS if self.declared else None, **{**self.options, **more})
 
     def exhaustive(self, below: float = math.inf) -> float:
-        """The cost of the best plan, by trying all of them that cost less than `below`."""
+        """The cost of the best plan, by trying all plans that cost less than `below`."""
         parsed, used = parse_queries(self.queries, {s.name: s for s in STREAMS} if self.declared else None)
         model = CostModel(self.options["cost"], self.options["workers"], self.options["layouts"])
 

@@ -6,8 +6,7 @@ import pytest
 from hypothesis import Phase, given, settings
 
 import clash
-from clash.planner.plan import Plan
-from clash.plan import validate
+from clash.optimizer import Plan, validate
 
 from .sets import Job, jobs
 
@@ -15,22 +14,22 @@ NO_SHRINKING = (Phase.explicit, Phase.reuse, Phase.generate)  # the sets are sma
 SMALL = ((2,), (3,), (2, 2), (2, 3), (2, 2, 2), (1, 2))
 
 
-def agree(job: Job) -> None:
+def check_against_all_plans(job: Job) -> None:
     plans = {formulation: job.plan(formulation=formulation) for formulation in ("compact", "published")}
     best = job.exhaustive(plans["compact"].cost * (1 + 1e-6) + 1e-6)  # infinite if no plan costs as little as that
     for plan in plans.values():
         assert plan.optimal
         assert plan.complete
-        assert plan.cost == pytest.approx(best, rel=1e-6, abs=1e-9), plan.asked.formulation
+        assert plan.cost == pytest.approx(best, rel=1e-6, abs=1e-9), plan.request.formulation
         assert plan.gap == 0
-    strategies(job, plans["compact"])
+    check_strategies(job, plans["compact"])
 
 
-def strategies(job: Job, plan: Plan) -> None:
+def check_strategies(job: Job, plan: Plan) -> None:
     shared, independent = job.plan(strategy="shared"), job.plan(strategy="independent")
     slack = 1e-6 * (1 + plan.cost)
     assert plan.cost <= shared.cost + slack
-    if job.options["layouts"] == "many" and keep_the_same(plan):
+    if job.options["layouts"] == "many" and stores_have_equal_rows(plan):
         assert shared.cost <= independent.cost + slack
     for each in (plan, shared, independent):
         validate(each)
@@ -39,21 +38,24 @@ def strategies(job: Job, plan: Plan) -> None:
         if job.options["cost"] == "full":  # every further copy of a MIR would have to be fed as well
             assert all(len(store.layouts) == 1 for store in each.stores if store.key.join is not None)
         assert 0 <= each.bound <= each.cost
-        assert added_up(each) == pytest.approx(each.cost, rel=1e-9, abs=1e-9)
+        assert sum_of_parts(each) == pytest.approx(each.cost, rel=1e-9, abs=1e-9)
     again = job.plan()
     assert (again.probe_orders, again.stores, again.cost, again.bound) == (plan.probe_orders, plan.stores, plan.cost, plan.bound)
 
 
-def keep_the_same(plan: Plan) -> bool:
-    """Do all queries keep the same rows of a stream? Where they do not, under `full`, a query's own store can be smaller than a copy
-    of the one that all use, so that stores of one's own may cost less than sharing them."""
+def stores_have_equal_rows(plan: Plan) -> bool:
+    """Whether all queries need the same rows of each stream.
+
+    Where they do not, under `full`, a query's own store can be smaller than a copy of the shared one, so that separate stores may cost less
+    than sharing them.
+    """
     own = {stream.name: stream.window for stream in plan.streams.values()}
     plain = all(not q.join.filters and all(window == own[r.stream] for r, window in q.join.windows) for q in plan.queries)
-    return plain or plan.asked.cost == "probe"
+    return plain or plan.request.cost == "probe"
 
 
-def added_up(plan: Plan) -> float:
-    """What is written down, equal prefixes counted once."""
+def sum_of_parts(plan: Plan) -> float:
+    """The sum of the costs of steps, feeds, stores and rounds in the plan, equal prefixes counted once."""
     steps: dict[object, float] = {}
     feeds = 0.0
     for order in plan.probe_orders:
@@ -66,39 +68,39 @@ def added_up(plan: Plan) -> float:
             prefix = (*prefix, step.store, step.layout, step.cost, join.sub(bound))  # type: ignore[assignment]
             steps[prefix] = step.cost
         feeds += order.feed_cost
-    rounds = 10_000.0 * plan.rounds if plan.asked.cost == "full" and plan.workers > 1 else 0.0
+    rounds = 10_000.0 * plan.rounds if plan.request.cost == "full" and plan.workers > 1 else 0.0
     return sum(steps.values()) + feeds + sum(store.cost for store in plan.stores) + rounds
 
 
 @settings(max_examples=120, phases=NO_SHRINKING)
 @given(jobs("probe", "one", (*SMALL, (3, 3))))
 def test_probe_cost_one_layout(job: Job) -> None:
-    agree(job)
+    check_against_all_plans(job)
 
 
 @settings(max_examples=120, phases=NO_SHRINKING)
 @given(jobs("probe", "many", (*SMALL, (3, 3))))
 def test_probe_cost_many_layouts(job: Job) -> None:
-    agree(job)
+    check_against_all_plans(job)
 
 
 @settings(max_examples=40, phases=NO_SHRINKING)
 @given(jobs("full", "one", SMALL))
 def test_full_cost_one_layout(job: Job) -> None:
-    agree(job)
+    check_against_all_plans(job)
 
 
 @settings(max_examples=40, phases=NO_SHRINKING)
 @given(jobs("full", "many", ((2,), (3,), (2, 2))))
 def test_full_cost_many_layouts(job: Job) -> None:
-    agree(job)
+    check_against_all_plans(job)
 
 
 @settings(max_examples=12, phases=NO_SHRINKING)
 @given(jobs("full", "many", ((3, 3), (2, 3, 3)), (2, 4)))
 def test_full_cost_many_layouts_of_larger_sets(job: Job) -> None:
-    """Too many for the oracle: what holds between strategies alone."""
-    strategies(job, job.plan())
+    """Too large for the oracle: only the relations between strategies are checked."""
+    check_strategies(job, job.plan())
 
 
 def test_queries_that_want_a_mir_under_different_layouts() -> None:
@@ -109,26 +111,28 @@ def test_queries_that_want_a_mir_under_different_layouts() -> None:
         job = Job(texts, statistics, {"cost": "full", "layouts": layouts, "workers": 8, "mirs": True, "time_limit": 60.0}, False)
         kept = {str(store) for store in job.plan(strategy="independent").stores if store.key.join is not None}
         assert kept == {"q0:(R ⋈ S)[S.a]", "q1:(R ⋈ S)[R.b]"}
-        strategies(job, job.plan())
+        check_strategies(job, job.plan())
 
 
-def test_a_replicated_store_is_probed_wherever_the_own_store_puts_a_tuple() -> None:
-    """R is kept by a for q1. Its filtered tuples probe the small U without another journey, though q0 does not join by a."""
+def test_a_replicated_store_is_probed_wherever_the_own_store_places_a_tuple() -> None:
+    """R is kept by a for q1. Its filtered tuples probe the small U without being sent again, though q0 does not join by a."""
     texts = {
         "q0": "SELECT x1.v FROM U x0 JOIN R x1 ON x0.a = x1.b WHERE x1.v > 1",
         "q1": "SELECT x1.v FROM S x0 JOIN R x1 ON x0.a = x1.a",
     }
     statistics = clash.Statistics(rates={"R": 1000, "S": 1000, "U": 7.5}, default_selectivity=0.1)
-    agree(Job(texts, statistics, {"cost": "full", "layouts": "one", "workers": 4, "mirs": True, "time_limit": 60.0}, True))
+    check_against_all_plans(
+        Job(texts, statistics, {"cost": "full", "layouts": "one", "workers": 4, "mirs": True, "time_limit": 60.0}, True)
+    )
 
 
-def test_stores_of_one_s_own_can_cost_less_than_shared_ones() -> None:
-    """q0 keeps a third of R. Together, R is kept in full, and either a second copy is, or q0 probes R without knowing where."""
+def test_separate_stores_can_cost_less_than_shared_ones() -> None:
+    """q0 keeps a third of R. Together, R is kept in full, and either there is a second copy, or q0 broadcasts its probes of R."""
     texts = {
         "q0": "SELECT x0.v FROM R x0 JOIN T x1 ON x0.b = x1.b WHERE x0.v > 0 AND x1.v > 1",
         "q1": "SELECT x0.v FROM R x0 JOIN U x1 ON x0.a = x1.a WHERE x0.v < x1.v AND x1.v > 1",
     }
     statistics = clash.Statistics(default_rate=10, default_selectivity=0.01)
     job = Job(texts, statistics, {"cost": "full", "layouts": "many", "workers": 4, "mirs": True, "time_limit": 60.0}, True)
-    agree(job)
+    check_against_all_plans(job)
     assert job.plan(strategy="independent").cost < job.plan().cost

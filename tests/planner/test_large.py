@@ -1,4 +1,4 @@
-"""Queries of many relations, and many of them: nothing enumerates all orders or sub-joins, and what comes out is a plan."""
+"""Many queries of many relations: nothing enumerates all orders or sub-joins, and the result is a valid plan."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ import pytest
 
 import clash
 from clash.errors import OptionError
-from clash.planner.plan import Plan
-from clash.plan import validate
+from clash.optimizer import Plan, validate
 
 
 def check(plan: Plan, queries: int) -> None:
@@ -70,7 +69,7 @@ def test_every_strategy(strategy: str) -> None:
     check(clash.optimize(texts, statistics, streams=streams, strategy=strategy, time_limit=1.0), 4)  # type: ignore[arg-type]
 
 
-def test_the_published_program_says_what_it_cannot_hold() -> None:
+def test_the_published_program_refuses_what_is_too_large() -> None:
     texts, statistics = one_key(9)
     with pytest.raises(OptionError) as error:
         clash.optimize(texts, statistics, formulation="published", cost="probe", time_limit=1.0)

@@ -1,4 +1,4 @@
-"""Options outside their range are named, with what may stand there; nothing ends in a stack trace."""
+"""Options outside their range are refused by name, with the values that are allowed."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 import clash
 from clash.errors import OptionError
 from clash.model.stream import Stream
-from clash.plan import validate
+from clash.optimizer import validate
 
 QUERIES = {"q1": "R(a), S(a,b), T(b)"}
 R = clash.Stream.of("R", {"a": "bigint"})
@@ -62,7 +62,7 @@ def test_a_gap_is_a_share() -> None:
     assert refused(gap=math.inf).detail == "inf"
 
 
-def test_endless_time_is_allowed() -> None:
+def test_unlimited_time_is_allowed() -> None:
     assert clash.optimize(QUERIES, time_limit=math.inf).optimal
     assert clash.optimize(QUERIES, time_limit=10).optimal
 
@@ -91,7 +91,7 @@ def test_query_names(name: object) -> None:
     assert refused(queries={name: "R(a), S(a)"}).what == "not a valid query name"
 
 
-def test_windows_for_nobody() -> None:
+def test_windows_for_an_unknown_query() -> None:
     found = refused(windows={"q2": {"R": "5 seconds"}})
     assert (found.what, found.detail) == ("windows for an unknown query", "'q2'")
 
@@ -101,7 +101,7 @@ def test_a_start_that_is_no_plan(start: object) -> None:
     assert "plan" in refused(start=start).what
 
 
-def test_a_start_that_does_not_fit_is_left_aside() -> None:
+def test_a_start_of_which_parts_do_not_fit() -> None:
     """Other queries, workers, cost models and layouts: what of the plan still exists is used, the rest is planned anew."""
     statistics = clash.Statistics(default_rate=100, default_selectivity=0.01)
     other = clash.optimize({"q9": "X(a), Y(a)", "q1": "R(a), S(a)"}, statistics, workers=2, cost="probe", layouts="many")
@@ -112,7 +112,7 @@ def test_a_start_that_does_not_fit_is_left_aside() -> None:
     assert clash.optimize(QUERIES, statistics, start=alone, workers=7, mirs=False, time_limit=0.0).workers == 7
 
 
-def test_a_format_that_nobody_writes() -> None:
+def test_an_unknown_format() -> None:
     with pytest.raises(OptionError) as error:
         clash.optimize(QUERIES).explain("yaml")  # type: ignore[arg-type]
     assert (error.value.what, error.value.hint) == ("unknown format", "write text, json or dot")

@@ -13,14 +13,14 @@ from functools import cache
 import pytest
 
 import clash
+from clash.optimizer import validate
+from clash.plan.topology import ProbeRule
 from clash.planner.cost_model import CostModel
 from clash.planner.graph import Graph
-from clash.planner.lattice import Shape
-from clash.planner.published_program import Order, Published
+from clash.planner.lattice import JoinGraph
+from clash.planner.published_program import Order, PublishedProgram
 from clash.planner.search_space import Options, build_space
 from clash.sql import parse_queries
-from clash.plan import validate
-from clash.plan.topology import ProbeRule
 
 WALK_THROUGH = {"q1": "R(b), S(b,c), T(c)", "q2": "S(c), T(c,d), U(d)"}
 EXAMPLE = {"q1": "R(a), S(a,b), T(b)", "q2": "S(b), T(b,c), U(c)"}
@@ -37,15 +37,15 @@ def short(graph: Graph, sub: int) -> str:
 
 
 class Program:
-    """The published program, read back in the paper's words: orders as text, rows as {variable: factor}."""
+    """The published program, read back in the paper's words: orders as text, rows as {variable: coefficient}."""
 
     def __init__(self, queries: dict[str, str], workers: int = 5, mirs: bool = True) -> None:
         self.graph = graph_of(queries, workers, mirs)
-        self.ilp = Published(self.graph, self.graph.lattice.targets)
+        self.ilp = PublishedProgram(self.graph, self.graph.lattice.targets)
         milp = self.ilp.milp
         self.rows = [
-            (dict(zip(milp.columns[a:b], milp.factors[a:b], strict=True)), low, high)
-            for a, b, low, high in zip(milp.starts[:-1], milp.starts[1:], milp.low, milp.high, strict=True)
+            (dict(zip(milp.columns[a:b], milp.coefficients[a:b], strict=True)), low, high)
+            for a, b, low, high in zip(milp.row_starts[:-1], milp.row_starts[1:], milp.row_lower, milp.row_upper, strict=True)
         ]
 
     def text(self, order: Order, layouts: bool = True) -> str:
@@ -270,7 +270,7 @@ def clique(n: int) -> str:
 
 def connected(text: str) -> int:
     (query,), _ = parse_queries({"q": text})
-    return len(Shape(query).connected())
+    return len(JoinGraph(query).connected())
 
 
 @pytest.mark.parametrize("n", range(2, 9))

@@ -1,4 +1,4 @@
-"""Sets too large for the oracle: the heuristic, a start, a gap and the time limit keep what they promise."""
+"""Query sets too large for the oracle: what holds for the heuristic, a start, a gap and the time limit."""
 
 from __future__ import annotations
 
@@ -7,8 +7,7 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 import clash
-from clash.planner.plan import Plan
-from clash.plan import validate
+from clash.optimizer import Plan, validate
 
 from .sets import chains
 
@@ -85,7 +84,7 @@ def test_the_same_call_gives_the_same_plan() -> None:
     for cost in ("probe", "full"):
         call = (*chains(3, 4, (3, 3)), {"cost": cost, "workers": 4, "time_limit": 60.0})
         first, second = plan(call), plan(call)
-        assert first == second  # all but the seconds it took
+        assert first == second  # except the seconds, which do not compare
 
 
 def test_a_start_from_other_queries_is_used_as_far_as_it_goes() -> None:

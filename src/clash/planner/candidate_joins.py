@@ -1,9 +1,9 @@
-"""Which sub-joins of a query are looked at: all of them, or, for large queries, the few that promise most.
+"""Selects the sub-joins of each query that are considered: all of them, or, for large queries, the most promising ones.
 
-A query of n relations has up to 2ⁿ connected sub-joins and 3ⁿ steps. Where that is too many, three kinds remain: what
-several queries have in common, what is small, and what the cheapest probe orders from each origin pass through, found by a beam
-search in which a whole common sub-join may be added in one step. No plan outside them is seen, so the planner's bound
-is then only what every plan pays.
+A query of n relations has up to 2ⁿ connected sub-joins and 3ⁿ steps. Where that is too many, three kinds remain: sub-joins that several
+queries have in common, small ones, and those on the cheapest probe orders from each origin. The last are found by a beam search in which a
+whole common sub-join may be added in one step. Plans with other sub-joins are not considered, so the planner's bound is then only what
+every plan pays.
 """
 
 from __future__ import annotations
@@ -14,181 +14,185 @@ from collections.abc import Sequence
 
 from clash.model.expressions import relations
 from clash.model.query import Query, SubJoin
-from clash.planner.lattice import Shape
 from clash.planner.cardinalities import Sizes
+from clash.planner.lattice import JoinGraph
 
-MOST_STEPS = 36_000  # over all queries; what a graph can hold and a heuristic search in a few seconds
-MOST_STEPS_ALONE = 8_000  # of one query
-COMMON = 6  # common sub-joins that a query looks at, per size
-LARGEST_COMMON = 5
+MAX_STEPS = 36_000  # over all queries: what a graph can hold and the heuristic can search in a few seconds
+MAX_STEPS_PER_QUERY = 8_000
+MAX_COMMON_PER_SIZE = 6  # common sub-joins that are considered, per query and number of relations
+MAX_COMMON_RELATIONS = 5  # of a common sub-join
 
 
 def candidates(queries: Sequence[Query], sizes: Sizes, weight: int, mirs: bool) -> list[list[int] | None]:
-    """Per query the bit masks (over its sorted relations) of the sub-joins to look at, None for all of them.
+    """Per query the bit masks (over its sorted relations) of the sub-joins to consider, None for all of them.
 
-    `weight`: how many arcs a step becomes, about; the budgets are for a weight of 1.
+    `weight`: roughly how many arcs a step becomes; the limits above are for a weight of 1.
     """
-    shapes = [Shape(query) for query in queries]
-    steps = [_steps(shape, MOST_STEPS_ALONE // weight) for shape in shapes]
-    room = MOST_STEPS // weight
-    whole = set()
+    graphs = [JoinGraph(query) for query in queries]
+    steps = [_count_steps(graph, MAX_STEPS_PER_QUERY // weight) for graph in graphs]
+    budget = MAX_STEPS // weight
+    complete = set()
     for i in sorted(range(len(queries)), key=lambda i: (steps[i] or 0, i)):
-        cost = steps[i]
-        if cost is not None and cost <= room:
-            room -= cost
-            whole.add(i)
-    large = [i for i in range(len(queries)) if i not in whole]
+        count = steps[i]
+        if count is not None and count <= budget:
+            budget -= count
+            complete.add(i)
+    large = [i for i in range(len(queries)) if i not in complete]
     if not large:
         return [None] * len(queries)
-    common = _common(queries, shapes) if mirs else [Counter[int]() for _ in queries]
-    relations_left = sum(len(shapes[i].relations) ** 2 for i in large)
-    width = max(1, min(4, room // max(1, relations_left)))
+    common = _common(queries, graphs) if mirs else [Counter[int]() for _ in queries]
+    steps_per_width = sum(len(graphs[i].relations) ** 2 for i in large)
+    width = max(1, min(4, budget // max(1, steps_per_width)))
     chosen: list[list[int] | None] = [None] * len(queries)
     for i in large:
-        chosen[i] = _promising(queries[i], shapes[i], sizes, common[i], width, mirs)
+        chosen[i] = _promising(queries[i], graphs[i], sizes, common[i], width, mirs)
     return chosen
 
 
-def _steps(shape: Shape, most: int) -> int | None:
-    """How many steps all sub-joins of the query have between them; None if more than `most`."""
-    masks = shape.connected(most // 4)
-    if len(masks) > most // 4:
+def _count_steps(graph: JoinGraph, limit: int) -> int | None:
+    """The number of steps between all sub-joins of the query; None if there are more than `limit`."""
+    masks = graph.connected(limit // 4)
+    if len(masks) > limit // 4:
         return None
-    found, total = set(masks), 0
+    connected, total = set(masks), 0
     for mask in masks:
         low, size = mask & -mask, mask.bit_count()
         if size > 14:
-            total += size * sum(1 for part in masks if part & low and part & ~mask == 0 and mask ^ part in found)
+            total += size * sum(1 for part in masks if part & low and part & ~mask == 0 and mask ^ part in connected)
         else:
             part = (mask - 1) & mask
             while part:
-                if part & low and part in found and mask ^ part in found:
+                if part & low and part in connected and mask ^ part in connected:
                     total += size
                 part = (part - 1) & mask
-        if total > most:
+        if total > limit:
             return None
     return total
 
 
-def _common(queries: Sequence[Query], shapes: Sequence[Shape]) -> list[Counter[int]]:
-    """Per query the sub-joins that other queries have too, with how many do: grown from pairs, the most shared first."""
+def _common(queries: Sequence[Query], graphs: Sequence[JoinGraph]) -> list[Counter[int]]:
+    """Per query the sub-joins that other queries have too, with the number of queries.
+
+    They are grown relation by relation; of each size, only the most shared ones are kept and grown further.
+    """
     result: list[Counter[int]] = [Counter() for _ in queries]
-    fronts = [[1 << i for i in range(len(shape.relations))] for shape in shapes]
-    for _ in range(2, LARGEST_COMMON + 1):
-        owners: dict[SubJoin, list[tuple[int, int]]] = {}
-        for i, (query, shape) in enumerate(zip(queries, shapes, strict=True)):
-            for mask in shape.grown(fronts[i], shape.full):
-                owners.setdefault(query.join.sub(shape.members(mask)), []).append((i, mask))
-        found: list[Counter[int]] = [Counter() for _ in queries]
-        for places in owners.values():
-            if len(places) > 1:
-                for i, mask in places:
-                    found[i][mask] = len(places)
-        fronts = [[mask for mask, _ in sorted(count.items(), key=lambda item: (-item[1], item[0]))[:COMMON]] for count in found]
+    fronts = [[1 << i for i in range(len(graph.relations))] for graph in graphs]
+    for _ in range(2, MAX_COMMON_RELATIONS + 1):
+        occurrences: dict[SubJoin, list[tuple[int, int]]] = {}  # sub-join → (query, mask) of each occurrence
+        for i, (query, graph) in enumerate(zip(queries, graphs, strict=True)):
+            for mask in graph.grown(fronts[i], graph.full):
+                occurrences.setdefault(query.join.sub(graph.members(mask)), []).append((i, mask))
+        counts: list[Counter[int]] = [Counter() for _ in queries]
+        for owners in occurrences.values():
+            if len(owners) > 1:
+                for i, mask in owners:
+                    counts[i][mask] = len(owners)
+        fronts = [
+            [mask for mask, _ in sorted(count.items(), key=lambda item: (-item[1], item[0]))[:MAX_COMMON_PER_SIZE]] for count in counts
+        ]
         for i, front in enumerate(fronts):
-            result[i].update({mask: found[i][mask] for mask in front})
+            result[i].update({mask: counts[i][mask] for mask in front})
     return result
 
 
-class _Estimate:
-    """Rows of a sub-join by its mask, added up relation by relation: quick, and close enough to rank by."""
+class _QuickSizes:
+    """Estimates rows of sub-joins by mask, one relation at a time: faster than `Sizes`, and accurate enough to rank sub-joins."""
 
-    def __init__(self, query: Query, shape: Shape, sizes: Sizes) -> None:
-        self.single = [sizes.rows(query.join.sub([relation])) for relation in shape.relations]
-        number = {relation: i for i, relation in enumerate(shape.relations)}
-        self.classes: list[list[list[tuple[int, float]]]] = [[] for _ in shape.relations]  # per relation and class: (partner, selectivity)
-        for _, members in shape.classes:
+    def __init__(self, query: Query, graph: JoinGraph, sizes: Sizes) -> None:
+        self.single = [sizes.rows(query.join.sub([relation])) for relation in graph.relations]
+        index = {relation: i for i, relation in enumerate(graph.relations)}
+        self.classes: list[list[list[tuple[int, float]]]] = [[] for _ in graph.relations]  # per relation and class: (partner, selectivity)
+        for _, members in graph.classes:
             for a in members:
                 partners = [
-                    (1 << number[b.relation], sizes.equality(f"{a.relation.stream}.{a.column}", f"{b.relation.stream}.{b.column}"))
+                    (1 << index[b.relation], sizes.equality(f"{a.relation.stream}.{a.column}", f"{b.relation.stream}.{b.column}"))
                     for b in members
                     if b.relation != a.relation
                 ]
-                self.classes[number[a.relation]].append(partners)
-        self.residuals = [(sum(1 << number[r] for r in relations(e)), sizes.selectivity(e)) for e in query.join.residuals]
+                self.classes[index[a.relation]].append(partners)
+        self.residuals = [(sum(1 << index[r] for r in relations(e)), sizes.selectivity(e)) for e in query.join.residuals]
         self._rows: dict[int, float] = {1 << i: rows for i, rows in enumerate(self.single)}
 
     def rows(self, mask: int) -> float:
-        found = self._rows.get(mask)
-        if found is None:
+        rows = self._rows.get(mask)
+        if rows is None:
             low = mask & -mask
-            found = self._rows[mask] = self.add(mask ^ low, low)
-        return found
+            rows = self._rows[mask] = self.add(mask ^ low, low)
+        return rows
 
     def add(self, mask: int, bit: int) -> float:
         """Rows of `mask` with one more relation."""
         both = mask | bit
-        found = self._rows.get(both)
-        if found is None:
+        rows = self._rows.get(both)
+        if rows is None:
             at = bit.bit_length() - 1
-            found = self.rows(mask) * self.single[at]
+            rows = self.rows(mask) * self.single[at]
             for partners in self.classes[at]:
-                found *= max((share for partner, share in partners if partner & mask), default=1.0)
-            for needs, share in self.residuals:
+                rows *= max((selectivity for partner, selectivity in partners if partner & mask), default=1.0)
+            for needs, selectivity in self.residuals:
                 if needs & both == needs and needs & bit:
-                    found *= share
-            self._rows[both] = found
-        return found
+                    rows *= selectivity
+            self._rows[both] = rows
+        return rows
 
 
-def _promising(query: Query, shape: Shape, sizes: Sizes, common: Counter[int], width: int, mirs: bool) -> list[int]:
-    """The masks that the best orders from every origin pass through, with what it takes to keep the common ones."""
-    estimate = _Estimate(query, shape, sizes)
-    masks = {1 << i for i in range(len(shape.relations))} | {shape.full}
-    macros: dict[int, float] = {}
+def _promising(query: Query, graph: JoinGraph, sizes: Sizes, common: Counter[int], width: int, mirs: bool) -> list[int]:
+    """The masks on the cheapest orders from every origin, and all masks inside the MIRs that these orders may probe."""
+    estimate = _QuickSizes(query, graph, sizes)
+    masks = {1 << i for i in range(len(graph.relations))} | {graph.full}
+    mir_costs: dict[int, float] = {}  # MIRs that a beam may add in one step → this query's share of what feeding them costs
     if mirs:
         for mask in common:
-            if mask != shape.full:
-                macros[mask] = _feed(mask, estimate) / common[mask]
-        pairs = {1 << i | 1 << j for i in range(len(shape.relations)) for j in range(i) if shape.adjacent[i] >> j & 1}
-        for mask in heapq.nsmallest(max(2, len(shape.relations) // 2), pairs, key=lambda m: (estimate.rows(m), m)):
-            macros.setdefault(mask, _feed(mask, estimate))
-    for mask in macros:
-        masks |= set(shape.connected(within=mask))
-    starts = [1 << i for i in range(len(shape.relations))]
-    for start in starts:
-        masks |= _beam(shape, estimate, macros, start, width)
-    for mask in sorted(macros):
-        masks |= _beam(shape, estimate, macros, mask, 1)
+            if mask != graph.full:
+                mir_costs[mask] = _feed_cost(mask, estimate) / common[mask]
+        pairs = {1 << i | 1 << j for i in range(len(graph.relations)) for j in range(i) if graph.adjacent[i] >> j & 1}
+        for mask in heapq.nsmallest(max(2, len(graph.relations) // 2), pairs, key=lambda m: (estimate.rows(m), m)):
+            mir_costs.setdefault(mask, _feed_cost(mask, estimate))
+    for mask in mir_costs:
+        masks |= set(graph.connected(within=mask))
+    for i in range(len(graph.relations)):
+        masks |= _beam(graph, estimate, mir_costs, 1 << i, width)
+    for mask in sorted(mir_costs):
+        masks |= _beam(graph, estimate, mir_costs, mask, 1)
     return sorted(masks)
 
 
-def _feed(mask: int, estimate: _Estimate) -> float:
-    """What keeping a sub-join up to date costs, about: every tuple's first step, and each row stored."""
+def _feed_cost(mask: int, estimate: _QuickSizes) -> float:
+    """Roughly what keeping a sub-join up to date costs: the first step of every tuple, and each stored row."""
     return sum(rows for i, rows in enumerate(estimate.single) if mask >> i & 1) + estimate.rows(mask)
 
 
-def _beam(shape: Shape, estimate: _Estimate, macros: dict[int, float], start: int, width: int) -> set[int]:
-    """The masks on the `width` cheapest ways from `start` to the whole query."""
+def _beam(graph: JoinGraph, estimate: _QuickSizes, mir_costs: dict[int, float], start: int, width: int) -> set[int]:
+    """The masks on the `width` cheapest paths from `start` to the whole query."""
     layers: dict[int, dict[int, tuple[float, int]]] = {start.bit_count(): {start: (0.0, 0)}}  # size → mask → (cost, mask before)
-    whole = shape.full.bit_count()
+    whole = graph.full.bit_count()
     for size in range(start.bit_count(), whole):
         layer = layers.get(size, {})
-        # by cost so far and what the next step would send: a cheap way into a large intermediate result is no bargain
-        kept = heapq.nsmallest(width, layer.items(), key=lambda item: (item[1][0] + estimate.rows(item[0]) / size, item[0]))
-        layers[size] = dict(kept)
-        for mask, (cost, _) in kept:
+        # Ranked by the cost so far plus what the next step sends: a cheap path into a large intermediate result is not cheap.
+        best = heapq.nsmallest(width, layer.items(), key=lambda item: (item[1][0] + estimate.rows(item[0]) / size, item[0]))
+        layers[size] = dict(best)
+        for mask, (cost, _) in best:
             sent = cost + estimate.rows(mask) / size
-            near = shape.neighbours(mask)
+            near = graph.neighbours(mask)
             rest = near
             while rest:
                 low = rest & -rest
                 rest ^= low
                 estimate.add(mask, low)
                 _offer(layers, mask | low, sent, mask)
-            for macro, feed in macros.items():
-                if not macro & mask and macro & near:
-                    _offer(layers, mask | macro, sent + feed, mask)
-    on_the_way: set[int] = set()
+            for mir, mir_cost in mir_costs.items():
+                if not mir & mask and mir & near:
+                    _offer(layers, mask | mir, sent + mir_cost, mask)
+    on_paths: set[int] = set()
     for size in range(whole, start.bit_count(), -1):
         for mask, (_, before) in layers.get(size, {}).items():
-            if size == whole or mask in on_the_way:
-                on_the_way |= {mask, before}
-    return on_the_way | {start}
+            if size == whole or mask in on_paths:
+                on_paths |= {mask, before}
+    return on_paths | {start}
 
 
 def _offer(layers: dict[int, dict[int, tuple[float, int]]], mask: int, cost: float, before: int) -> None:
-    """Keep the cheaper way to a mask."""
+    """Record a path to the mask if it is the cheapest so far."""
     layer = layers.setdefault(mask.bit_count(), {})
     if mask not in layer or cost < layer[mask][0]:
         layer[mask] = (cost, before)

@@ -1,62 +1,58 @@
 """The compact integer program over the lattice of connected sub-joins.
 
-One variable per shared step, not per probe order: y per arc, one flow per query and origin from the root to the whole query with
-flow ≤ y, s per node, m per MIR, z per (store, layout). Its size grows with the sub-joins, the published one's with their
-permutations. What makes it tight are disaggregated rows: per query and origin, the flow into a MIR's store is at
-most m, and the flow that needs a layout is at most z.
+It has one variable per shared step, not per probe order: y per arc, one flow per query and origin from the root to the whole query with
+flow ≤ y, s per node, m per MIR, z per (store, layout). Its size grows with the number of sub-joins, that of the published program with
+their permutations. Disaggregated rows make it tight: per query and origin, the flow into a MIR's store is at most m, and the flow that
+needs a layout is at most z. `bound_rows` tightens it further.
 """
 
 from __future__ import annotations
 
 import itertools
-import math
-from collections.abc import Mapping
 
-from clash.planner.graph import DONE, FED, Graph
-from clash.planner.lattice import Target
+from clash.planner.graph import Graph
 from clash.planner.integer_program import Milp, Values
-from clash.planner.solution import Solution, arrivals, finish
+from clash.planner.lattice import Target
+from clash.planner.placements import DELIVERED, FED
+from clash.planner.solution import Solution, arrival_rounds, finish
 
 
-class Compact:
-    def __init__(self, graph: Graph, targets: list[Target], isolated: Mapping[int, float] | None = None) -> None:
-        """`isolated`: per target, a lower bound on what its own steps cost in any plan, for the bound's sake."""
+class CompactProgram:
+    """The program for some targets of a graph. The dictionaries map things of the graph to the indices of their variables."""
+
+    def __init__(self, graph: Graph, targets: list[Target]) -> None:
         self.graph, self.targets, self.milp = graph, targets, Milp()
         self.goals = [goal for target in targets for goal in graph.goals(target)]
         self.parts = {target.sub: graph.parts(target) for target in targets}
         self.nodes = sorted({n for parts in self.parts.values() for sub in parts for n in graph.nodes_of(sub)})
-        self.y: dict[int, int] = {}
-        self.s: dict[int, int] = {}
-        self.m: dict[int, int] = {}
-        self.z: dict[tuple[int, int], int] = {}
-        self.flows: list[tuple[int, dict[int, int]]] = []  # (goal, arc → variable)
-        self._variables()
-        self._layouts()
-        self._balance()
-        self._mirs()
+        self.y: dict[int, int] = {}  # arc → is it used?
+        self.s: dict[int, int] = {}  # node that is no goal → is it reached?
+        self.m: dict[int, int] = {}  # sub → is it kept as a MIR?
+        self.z: dict[tuple[int, int], int] = {}  # (store, layout) → is there such a copy?
+        self.flows: list[tuple[int, dict[int, int]]] = []  # (goal, arc → its flow)
+        self._add_variables()
+        self._add_layouts()
+        self._add_reachability()
+        self._add_mirs()
         for target in targets:
             for goal in graph.goals(target):
-                self._flow(target, goal)
-        self.rounds: dict[int, int] = {}
-        self.late: list[int] = []
-        self.constant = graph.model.round_cost  # the first round is always paid for
+                self._add_flow(target, goal)
+        self.rounds: dict[int, int] = {}  # node → the round in which it is reached
+        self.extra_rounds: list[int] = []  # i → is round i + 2 needed?
+        self.constant = graph.model.round_cost  # what the objective leaves out: the first round is always paid for
         if graph.model.round_cost:
-            self._rounds()
-        if isolated:
-            self._isolated(isolated)
+            self._add_rounds()
 
-    def _variables(self) -> None:
+    def _add_variables(self) -> None:
         graph, milp, model = self.graph, self.milp, self.graph.model
         goals = set(self.goals)
         for node in self.nodes:
             for at in graph.into[node]:
                 self.y[at] = milp.var(graph.arcs[at].cost)
             if graph.into[node] and node not in goals:
-                self.s[node] = milp.var(whole=False)
-        probed = {graph.arcs[at].probes for at in self.y}
-        for sub in sorted(probed):
-            if sub >= 0 and graph.lattice.subs[sub].size > 1:
-                self.m[sub] = milp.var()
+                self.s[node] = milp.var(integral=False)
+        for mir in sorted({graph.arcs[at].mir for at in self.y} - {-1}):
+            self.m[mir] = milp.var()
         if not model.free_copies:
             singles = {p for parts in self.parts.values() for p in parts}
             for store in graph.stores:
@@ -64,69 +60,69 @@ class Compact:
                     for i, cost in enumerate(store.costs):
                         self.z[store.id, i] = milp.var(cost)
 
-    def _layouts(self) -> None:
-        """A base store has a layout, with layouts="one" just one; a MIR's store has one if it is kept."""
+    def _add_layouts(self) -> None:
+        """A base store has at least one layout, with layouts="one" exactly one; a MIR's store has one if the MIR is kept."""
         graph, milp = self.graph, self.milp
         for store in graph.stores:
             if (store.id, 0) not in self.z:
                 continue
             z = [self.z[store.id, i] for i in range(len(store.layouts))]
             if store.sub is None:
-                milp.row(z, [1.0] * len(z), 1.0, 1.0 if store.alone else float(len(z)))
+                milp.row(z, [1.0] * len(z), 1.0, 1.0 if store.single_layout else float(len(z)))
             else:
                 milp.row([*z, self.m[store.sub]], [1.0] * len(z) + [-1.0], 0.0, 0.0)
 
-    def _needs(self, at: int) -> list[int] | None:
-        """The layout variables, one of which the arc needs; None where any layout will do."""
+    def _layouts_needed(self, at: int) -> list[int] | None:
+        """The layout variables of which the arc needs one; None where it works under any layout."""
         arc = self.graph.arcs[at]
         if not arc.layouts or self.graph.model.free_copies:
             return None
         return [self.z[arc.store, i] for i in arc.layouts]
 
-    def _balance(self) -> None:
-        """Rows leave a node only if they come in; a goal is reached."""
+    def _add_reachability(self) -> None:
+        """An arc is used only if its tail is reached and its store is there; a node is reached only over an arc; a goal is reached."""
         graph, milp = self.graph, self.milp
         for node in self.nodes:
             if graph.into[node]:
-                ways = [self.y[at] for at in graph.into[node]]
+                arcs_in = [self.y[at] for at in graph.into[node]]
                 if node in self.s:
-                    milp.at_most([self.s[node]], ways)
+                    milp.at_most([self.s[node]], arcs_in)
                 else:
-                    milp.at_least(ways, 1.0)
-            grouped: dict[tuple[int, int, int], list[int]] = {}
+                    milp.at_least(arcs_in, 1.0)
+            steps: dict[tuple[int, int, int], list[int]] = {}
             for at in graph.out[node]:
                 if at in self.y:
                     arc = graph.arcs[at]
-                    # under one layout the arcs of one step exclude each other; under many they may stand side by side
-                    alone = -1 if arc.probes >= 0 and graph.stores[arc.store].alone else at
-                    grouped.setdefault((arc.probes, graph.nodes[arc.head].sub, alone), []).append(at)
-            for (probes, _, _), ways in grouped.items():
-                columns = [self.y[at] for at in ways]
+                    # Under a single layout the arcs of one step exclude each other; under several they may be used side by side.
+                    alternative = -1 if arc.probes >= 0 and graph.stores[arc.store].single_layout else at
+                    steps.setdefault((arc.probes, graph.nodes[arc.head].sub, alternative), []).append(at)
+            for (probes, _, _), arcs in steps.items():
+                columns = [self.y[at] for at in arcs]
                 if node in self.s:
                     milp.at_most(columns, [self.s[node]])
                 if probes in self.m:
                     milp.at_most(columns, [self.m[probes]])
-                for at in ways:
-                    needs = self._needs(at)
-                    if needs is not None:
-                        milp.at_most([self.y[at]], needs)
+                for at in arcs:
+                    layouts = self._layouts_needed(at)
+                    if layouts is not None:
+                        milp.at_most([self.y[at]], layouts)
 
-    def _mirs(self) -> None:
-        """A MIR is fed from every input."""
+    def _add_mirs(self) -> None:
+        """A MIR is fed from every one of its relations."""
         for sub, m in self.m.items():
             for feeder in self.graph.feeders(sub):
                 if feeder in self.s:
                     self.milp.at_most([m], [self.s[feeder]])
         for sub in self.m:
-            self._levels(sub)
+            self._add_level_cuts(sub)
 
-    def _levels(self, sub: int) -> None:
-        """Whatever route feeds a MIR, it crosses every size below it once."""
+    def _add_level_cuts(self, sub: int) -> None:
+        """Whatever route feeds a MIR, it passes from at most `level` relations to more of them once, for every level below its size."""
         graph, milp = self.graph, self.milp
         size = graph.lattice.subs[sub].size
         if size < 3:
             return
-        inside = set(graph.parts(Target(sub, [sub], [], True)))
+        inside = set(graph.parts(Target.of_sub(sub)))
         for feeder in graph.feeders(sub):
             if feeder not in self.s:
                 continue
@@ -140,155 +136,95 @@ class Compact:
                 if graph.arcs[at].probes >= 0
             ]
             for level in range(1, size - 1):
-                cut = [y for low, high, y in steps if low <= level < high]
+                cut = [y for size_before, size_after, y in steps if size_before <= level < size_after]
                 milp.at_most([self.s[feeder]], cut)
 
-    def _flow(self, target: Target, goal: int) -> None:
-        """One unit from the root to the goal over arcs that are paid for."""
+    def _add_flow(self, target: Target, goal: int) -> None:
+        """One unit from the root to the goal over arcs that are used."""
         graph, milp = self.graph, self.milp
         origin = graph.nodes[goal].origin
         flow: dict[int, int] = {}
-        mirs: dict[int, list[int]] = {}
-        layouts: dict[tuple[int, int, tuple[int, ...]], list[int]] = {}
+        by_mir: dict[int, list[int]] = {}
+        by_layouts: dict[tuple[int, int, tuple[int, ...]], list[int]] = {}
         into: dict[int, list[int]] = {}
         out: dict[int, list[int]] = {}
         for sub in self.parts[target.sub]:
             for node in graph.nodes_of(sub):
-                if graph.nodes[node].origin != origin or (node != goal and graph.nodes[node].place in (FED, DONE)):
+                if graph.nodes[node].origin != origin or (node != goal and graph.nodes[node].placement in (FED, DELIVERED)):
                     continue
                 for at in graph.into[node]:
                     arc = graph.arcs[at]
-                    variable = flow[at] = milp.var(whole=False)
+                    variable = flow[at] = milp.var(integral=False)
                     milp.at_most([variable], [self.y[at]])
                     into.setdefault(node, []).append(variable)
                     out.setdefault(arc.tail, []).append(variable)
                     if arc.probes in self.m:
-                        mirs.setdefault(arc.probes, []).append(variable)
-                    if self._needs(at) is not None:
-                        layouts.setdefault((arc.store, arc.probes, arc.layouts), []).append(variable)
-        for node, ways in into.items():
+                        by_mir.setdefault(arc.probes, []).append(variable)
+                    if self._layouts_needed(at) is not None:
+                        by_layouts.setdefault((arc.store, arc.probes, arc.layouts), []).append(variable)
+        for node, flow_in in into.items():
             if node == goal:
-                milp.exactly(ways, 1.0)
+                milp.exactly(flow_in, 1.0)
             else:
-                left = out.get(node, [])
-                milp.row([*ways, *left], [1.0] * len(ways) + [-1.0] * len(left), 0.0, 0.0)
-        for sub, ways in mirs.items():
-            if len(ways) > 1:
-                milp.at_most(ways, [self.m[sub]])
-        for (store, _, indices), ways in layouts.items():
-            if len(ways) > 1:
-                milp.at_most(ways, [self.z[store, i] for i in indices])
+                flow_out = out.get(node, [])
+                milp.row([*flow_in, *flow_out], [1.0] * len(flow_in) + [-1.0] * len(flow_out), 0.0, 0.0)
+        for sub, variables in by_mir.items():
+            if len(variables) > 1:
+                milp.at_most(variables, [self.m[sub]])
+        for (store, _, layouts), variables in by_layouts.items():
+            if len(variables) > 1:
+                milp.at_most(variables, [self.z[store, i] for i in layouts])
         self.flows.append((goal, flow))
 
-    def _rounds(self) -> None:
-        """`late[i]` says that round i + 2 is needed. An arc that cannot be part of anything quicker needs it outright; what several
-        hops add up to is counted along the way."""
+    def _add_rounds(self) -> None:
+        """A round is paid for if some node is reached in it.
+
+        An arc that no plan can use before a certain round needs that round outright, which is tight; how hops add up along a path is
+        counted by big-M rows.
+        """
         graph, milp = self.graph, self.milp
-        far = 2 * max(graph.lattice.subs[target.sub].size for target in self.targets)
-        self.late = [milp.var(graph.model.round_cost) for _ in range(far - 1)]
-        for earlier, later in itertools.pairwise(self.late):
+        max_rounds = 2 * max(graph.lattice.subs[target.sub].size for target in self.targets)
+        self.extra_rounds = [milp.var(graph.model.round_cost) for _ in range(max_rounds - 1)]
+        for earlier, later in itertools.pairwise(self.extra_rounds):
             milp.at_most([later], [earlier])
-        soonest = self._soonest()
+        earliest = self._earliest_rounds()
+        big_m = float(max_rounds)
         for node in self.nodes:
             if graph.into[node]:
-                self.rounds[node] = milp.var(whole=False, most=float(far))
+                self.rounds[node] = milp.var(integral=False, upper=big_m)
         for node, r in self.rounds.items():
-            if graph.nodes[node].place in (FED, DONE):
-                milp.row([r, *self.late], [1.0] + [-1.0] * len(self.late), high=1.0)
+            if graph.nodes[node].placement in (FED, DELIVERED):
+                milp.row([r, *self.extra_rounds], [1.0] + [-1.0] * len(self.extra_rounds), upper=1.0)
             for at in graph.into[node]:
                 arc, y = graph.arcs[at], self.y[at]
-                at_best = soonest[arc.tail] + arc.hop
                 feeders = graph.feeders(arc.probes) if arc.probes in self.m else []
-                at_best = max([at_best, *(soonest[feeder] for feeder in feeders)])
-                if at_best > 1:
-                    milp.at_most([y], [self.late[at_best - 2]])
-                    milp.row([r, y], [1.0, -float(at_best)], low=0.0)
+                earliest_use = max([earliest[arc.tail] + arc.hop, *(earliest[feeder] for feeder in feeders)])
+                if earliest_use > 1:
+                    milp.at_most([y], [self.extra_rounds[earliest_use - 2]])
+                    milp.row([r, y], [1.0, -float(earliest_use)], lower=0.0)
                 if arc.tail in self.rounds:
-                    milp.row([r, self.rounds[arc.tail], y], [1.0, -1.0, -float(far)], low=arc.hop - float(far))
+                    milp.row([r, self.rounds[arc.tail], y], [1.0, -1.0, -big_m], lower=arc.hop - big_m)
                 for feeder in feeders:
-                    milp.row([r, self.rounds[feeder], y], [1.0, -1.0, -float(far)], low=-float(far))
+                    milp.row([r, self.rounds[feeder], y], [1.0, -1.0, -big_m], lower=-big_m)
 
-    def _soonest(self) -> dict[int, int]:
-        """The earliest round in which each node can be reached, by any plan."""
+    def _earliest_rounds(self) -> dict[int, int]:
+        """Node → the earliest round in which any plan can reach it."""
         graph = self.graph
-        soonest: dict[int, int] = {}
+        earliest: dict[int, int] = {}
         for node in sorted(self.nodes, key=lambda n: (graph.lattice.subs[graph.nodes[n].sub].size, n)):
-            ways = []
+            rounds = []
             for at in graph.into[node]:
                 arc = graph.arcs[at]
-                arrive = soonest[arc.tail] + arc.hop
+                arrival = earliest[arc.tail] + arc.hop
                 if arc.probes in self.m:
-                    arrive = max(arrive, *(soonest[feeder] for feeder in graph.feeders(arc.probes)))
-                ways.append(arrive)
-            soonest[node] = min(ways, default=1)
-        return soonest
-
-    def _isolated(self, isolated: Mapping[int, float]) -> None:
-        """What a query's own part of the plan costs is at least what the query costs alone, broadcasts not counted."""
-        graph = self.graph
-        for target in self.targets:
-            steps = [at for sub in self.parts[target.sub] for node in graph.nodes_of(sub) for at in graph.into[node]]
-            if isolated.get(target.sub, 0.0) > 0.0:
-                unit = isolated[target.sub]
-                self.milp.row([self.y[at] for at in steps], [self._sent(at) / unit for at in steps], low=1 - 1e-9)
-            if not graph.model.free_copies:
-                self._forced(target, steps)
-
-    def _sent(self, at: int) -> float:
-        """The tuples that a step sends, each counted once however many places it goes to."""
-        tail = self.graph.lattice.subs[self.graph.nodes[self.graph.arcs[at].tail].sub]
-        return tail.rows / tail.size
-
-    def _forced(self, target: Target, steps: list[int]) -> None:
-        """A base store under a layout that is of no use to the query forces a broadcast of at least its least traffic."""
-        graph = self.graph
-        by_store: dict[int, list[int]] = {}
-        for at in steps:
-            if graph.lattice.subs[graph.arcs[at].probes].size == 1:
-                by_store.setdefault(graph.arcs[at].probes, []).append(at)
-        for single, into in by_store.items():
-            least = min(graph.arcs[at].cost / self._sent(at) for at in into) if all(self._sent(at) > 0 for at in into) else 0.0
-            known = [at for at in into if graph.arcs[at].layouts and graph.arcs[at].cost <= self._sent(at) * least * (1 + 1e-9)]
-            useful = sorted({i for at in known for i in graph.arcs[at].layouts})
-            store = graph.store_of(graph.lattice.subs[single])
-            if not useful or len(useful) == len(store.layouts):
-                continue
-            traffic = self._least_traffic(target, single)
-            if traffic > 0.0:
-                wide = [at for at in into if at not in set(known)]
-                self.milp.row(
-                    [*(self.y[at] for at in wide), *(self.z[store.id, i] for i in useful)],
-                    [*(self._sent(at) / traffic for at in wide), *(1.0 for _ in useful)],
-                    low=1 - 1e-9,
-                )
-
-    def _least_traffic(self, target: Target, single: int) -> float:
-        """Whatever the plan: the smallest MIR around the relation (or the query) is fed by probes of the relation itself."""
-        subs = self.graph.lattice.subs
-        relation = subs[single].relations[0]
-        tails: dict[object, list[tuple[frozenset[object], float]]] = {}
-        for part in self.parts[target.sub]:
-            if relation not in subs[part].join.relations:
-                continue
-            for a, b in subs[part].splits:
-                if single in (a, b):
-                    other = subs[b if a == single else a]
-                    for origin in other.relations:
-                        tails.setdefault(origin, []).append((frozenset(other.relations), other.rows / other.size))
-        best = 0.0 if len(subs[target.sub].relations) < 2 else math.inf
-        for part in self.parts[target.sub]:
-            around = subs[part].join.relations
-            if relation not in around or len(around) < 2:
-                continue
-            total = 0.0
-            for origin in around - {relation}:
-                total += min((sent for inside, sent in tails.get(origin, ()) if inside <= around), default=math.inf)
-            best = min(best, total)
-        return 0.0 if math.isinf(best) else best
+                    arrival = max(arrival, *(earliest[feeder] for feeder in graph.feeders(arc.probes)))
+                rounds.append(arrival)
+            earliest[node] = min(rounds, default=1)
+        return earliest
 
     # ---- to and from a solution -----------------------------------------------------------------------------
     def vector(self, solution: Solution) -> list[float]:
-        """The solution as a start for the solver."""
+        """The values of all variables under the solution, as a start for the solver."""
         graph = self.graph
         x = [0.0] * len(self.milp.costs)
         for node, at in solution.into.items():
@@ -308,23 +244,23 @@ class Compact:
                 x[flow[at]] = 1.0
                 node = graph.arcs[at].tail
         if self.rounds:
-            for node, at_round in arrivals(graph, solution.into).items():
+            for node, arrival in arrival_rounds(graph, solution.into).items():
                 if node in self.rounds:
-                    x[self.rounds[node]] = at_round
+                    x[self.rounds[node]] = arrival
             for i in range(solution.rounds - 1):
-                x[self.late[i]] = 1.0
+                x[self.extra_rounds[i]] = 1.0
         return x
 
     def read(self, x: Values) -> Solution:
-        """The plan that the solver's values stand for."""
+        """The plan that the solver's values stand for. A node that several used arcs lead to keeps the cheapest."""
         graph = self.graph
         into: dict[int, int] = {}
         for at, y in self.y.items():
             head = graph.arcs[at].head
             if x[y] > 0.5 and (head not in into or graph.arcs[at].cost < graph.arcs[into[head]].cost):
                 into[head] = at
-        wanted: dict[int, list[int]] = {}
+        layouts: dict[int, list[int]] = {}
         for (store, i), z in self.z.items():
             if x[z] > 0.5:
-                wanted.setdefault(store, []).append(i)
-        return finish(graph, self.goals, into, wanted)
+                layouts.setdefault(store, []).append(i)
+        return finish(graph, self.goals, into, layouts)

@@ -1,4 +1,4 @@
-"""Query sets fall into components that have no step and no choice of layout in common: each is a smaller problem."""
+"""Splits a query set into components that share no step and no choice of layout, so that each is a smaller problem of its own."""
 
 from __future__ import annotations
 
@@ -7,17 +7,21 @@ from clash.planner.lattice import Target
 
 
 def components(graph: Graph, targets: list[Target]) -> list[list[Target]]:
-    """The targets, grouped so that plans of different groups do not meet. Rounds are one number for all: one group."""
+    """The targets, grouped so that the plans of different groups do not interact.
+
+    Where rounds cost something there is one group: the number of rounds is the maximum over all queries.
+    """
     if graph.model.round_cost:
         return [list(targets)]
     parent = {target.sub: target.sub for target in targets}
 
     def find(sub: int) -> int:
+        """The representative of the group (union-find with path halving)."""
         while parent[sub] != sub:
             parent[sub] = sub = parent[parent[sub]]
         return sub
 
-    owner: dict[object, int] = {}
+    first_user: dict[object, int] = {}  # shared sub, or store with a choice of layouts → the first target that uses it
     for target in targets:
         for part in graph.parts(target):
             sub = graph.lattice.subs[part]
@@ -27,7 +31,7 @@ def components(graph: Graph, targets: list[Target]) -> list[list[Target]]:
                 if store is None or graph.model.free_copies or (len(store.layouts) == 1 and not graph.model.full):
                     continue
                 key = ("store", store.id)
-            parent[find(target.sub)] = find(owner.setdefault(key, target.sub))
+            parent[find(target.sub)] = find(first_user.setdefault(key, target.sub))
     groups: dict[int, list[Target]] = {}
     for target in targets:
         groups.setdefault(find(target.sub), []).append(target)

@@ -1,38 +1,39 @@
-"""What a plan costs: two models over one vocabulary.
+"""What a plan costs: two models with the same interface.
 
-`probe` is the paper's: the tuples sent into probes, nothing else, hash layouts only. `full` (default) adds what Spark
-pays for besides: sending tuples into stores, memory, and a fixed amount per round; a step that stays on its worker
-does not pay for the network. Work on one worker alone counts once per worker, because the others wait for it.
+`probe` is the paper's: the tuples sent into probes, nothing else, hash layouts only. `full` (default) adds what Spark pays for besides:
+sending tuples into stores, memory, and a fixed amount per round; a step that stays on its worker does not pay for the network. Work on a
+single worker counts once per worker, because the others wait for it.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
 
 from clash.model.layout import ALL, ONE, Layout
-
-CostName = Literal["probe", "full"]
-LayoutRule = Literal["one", "many"]
+from clash.plan.options import CostName, LayoutRule
 
 
 @dataclass(frozen=True, slots=True)
 class Weights:
-    """Per tuple, in units of one tuple sent over the network; `round` per round and window.
+    """Costs per tuple, in units of one tuple sent over the network.
 
-    The ratios follow what was measured on Spark: ingest and shuffle ~1.5 µs a tuple and ~50 ms a round and batch, a step that stays
-    ~350 ns (look-up, check, gathering the result), an insert ~800 ns (indexing, writing, and merging a few times).
+    The ratios follow measurements on Spark: ingest and shuffle ~1.5 µs per tuple and ~50 ms per round and batch, a step that stays on its
+    worker ~350 ns (look-up, check, gathering the result), an insert ~800 ns (indexing, writing, and merging a few times).
     """
 
     send: float = 1.0
     probe: float = 0.25
     insert: float = 0.5
     memory: float = 0.1
+    """Per stored tuple and base relation."""
     round: float = 10_000.0
+    """Per round and window, not per tuple."""
 
 
 @dataclass(frozen=True, slots=True)
 class CostModel:
+    """The cost of stores, feeds, steps and rounds under one choice of model, workers and layouts."""
+
     name: CostName
     workers: int
     layouts: LayoutRule
@@ -44,21 +45,25 @@ class CostModel:
 
     @property
     def free_copies(self) -> bool:
-        """May a store be kept under any number of layouts at no cost?"""
+        """Whether a store may be kept under any number of layouts at no cost."""
         return not self.full and self.layouts == "many"
 
     @property
     def round_cost(self) -> float:
+        """The cost of one round; 0 where rounds do not count."""
         return self.weights.round if self.full and self.workers > 1 else 0.0
 
-    def candidates(self, hashes: list[Layout]) -> list[Layout]:
-        """The layouts a store may have, given those by hash."""
+    def candidate_layouts(self, hash_layouts: list[Layout]) -> list[Layout]:
+        """The layouts that a store may have, given its candidates for hash partitioning."""
         if not self.full:
-            return hashes
-        return [*hashes, ONE, ALL] if self.workers > 1 else [ONE]
+            return hash_layouts
+        return [*hash_layouts, ONE, ALL] if self.workers > 1 else [ONE]
 
     def store(self, layout: Layout, rows: float, width: int, mir: bool) -> float:
-        """Keeping one copy. What feeds a MIR's store is sent along feed arcs, which pay for the network themselves."""
+        """The cost of one copy of a store. `width` is the number of base relations in a row.
+
+        The rows of a MIR's store are sent along feed arcs, which pay for the network themselves.
+        """
         if not self.full:
             return 0.0
         w, n = self.weights, self.workers
@@ -68,22 +73,26 @@ class CostModel:
         return rows * (send + (w.insert + width * w.memory) * (n if layout == ONE else 1))
 
     def feed(self, layout: Layout, rows: float, stays: bool) -> float:
-        """Sending `rows` of a partial result into the MIR's store."""
+        """The cost of sending `rows` of a complete sub-join into the MIR's store; nothing if they stay on their worker."""
         if not self.full or stays:
             return 0.0
         return rows * self.weights.send * (self.workers if layout == ALL else 1)
 
-    def step(self, layout: Layout, rows: float, known: bool, stays: bool, everywhere: bool = False) -> float:
-        """`rows` partial results probe a store; `known`: do they know the layout's key? `everywhere`: all workers have them."""
+    def step(self, layout: Layout, rows: float, key_known: bool, stays: bool, on_every_worker: bool = False) -> float:
+        """The cost of `rows` partial results that probe a store.
+
+        `key_known`: they determine the key that the store is partitioned by, so each goes to one worker instead of all. `stays`: each is on
+        that worker already. `on_every_worker`: every worker has all of them.
+        """
         n = self.workers
         if not self.full:
-            return rows * (1 if known else n)
+            return rows * (1 if key_known else n)
         w = self.weights
-        if everywhere:
+        if on_every_worker:
             return rows * n * w.probe
         send = 0.0 if stays else w.send
         if layout == ONE:
             return rows * (send + w.probe * n)
-        if layout == ALL or known:
+        if layout == ALL or key_known:
             return rows * (send + w.probe)
         return rows * n * (w.send + w.probe)

@@ -1,7 +1,7 @@
-"""Putting a query into a plan: dynamic programming over its part of the lattice, where everything already paid for is free.
+"""Inserts a query into a plan: dynamic programming over its part of the lattice, where everything already paid for is free.
 
-A sub is reached from each origin on its own route, or from all of them over one split whose halves are both kept as MIRs, whichever is
-cheaper. A store without a layout takes the one that the query's own steps vote for.
+A sub is reached from each origin on a route of its own, or from all of them over one split whose halves are both kept as MIRs, whichever is
+cheaper. A store without a layout takes the one that the query's own steps vote for, each with its cost.
 """
 
 from __future__ import annotations
@@ -11,113 +11,147 @@ import random
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from clash.planner.plan_state import Counted, Routes
 from clash.planner.graph import Arc, Graph
 from clash.planner.lattice import Target
+from clash.planner.plan_state import PlanState, Routes
 
 INFINITE = math.inf
 
 
 @dataclass(slots=True)
-class Level:
-    """A sub's nodes, tails before heads; its ends (what having it from every relation means); and by split
-    the ways over it: per origin, a step, the arc from there to the end (−1 where the step's head is the end) and the end
-    of the origin's own half (−1 where that is the origin alone)."""
+class SubProblem:
+    """What the dynamic program needs to know of one sub."""
 
     sub: int
     size: int
     nodes: list[int]
+    """Its nodes, tails before heads."""
     ends: list[int]
-    keep: float  # what keeping it as a MIR costs at least
+    """The nodes, one per relation, that must be reached to have the sub from every relation; empty where that is not possible."""
+    store_cost: float
+    """What keeping the sub as a MIR costs at least; 0 where it is a query's result."""
     splits: list[tuple[int, int, list[list[tuple[int, int, int]]]]]
+    """(half, other half, variants per origin) of each split. A variant is (step over the split, arc from there to the end, end of the
+    origin's own half); the arc is −1 where the step leads to the end, and the half's end is −1 where the half is the origin alone."""
 
 
-class Router(Counted):
+class QueryInserter(PlanState):
+    """A plan into which queries are inserted, each as cheaply as the rest of the plan allows."""
+
     def __init__(self, graph: Graph, targets: list[Target], seed: int) -> None:
         super().__init__(graph, targets)
         self.random = random.Random(seed)
-        self.hop_price = 0.0  # what the dynamic program counts per hop: rounds are one number for all, so this is a guess
-        self._demands: list[tuple[int, tuple[int, ...]]] = [(-1, ())]  # (store, layouts that will do); the first is none at all
-        known = {self._demands[0]: 0}
-        self._demand: list[int] = []
+        # What the dynamic program counts per hop. The real price depends on the rounds of the whole plan, so this is a guess.
+        self.hop_price = 0.0
+        self._demands: list[tuple[int, tuple[int, ...]]] = [(-1, ())]  # (store, layouts that will do); the first needs no layout at all
+        demand_ids = {self._demands[0]: 0}
+        self._demand_of: list[int] = []  # arc → its demand
         for arc in graph.arcs:
-            key = (arc.store, arc.layouts) if arc.layouts and not self.free else self._demands[0]
-            if key not in known:
-                known[key] = len(self._demands)
+            key = (arc.store, arc.layouts) if arc.layouts and not self.free_copies else self._demands[0]
+            if key not in demand_ids:
+                demand_ids[key] = len(self._demands)
                 self._demands.append(key)
-            self._demand.append(known[key])
-        self._ways = [[self._way(at) for at in ways] for ways in graph.into]
-        self._levels: dict[int, list[Level]] = {}
-        self._level_of: dict[tuple[int, bool], Level] = {}
+            self._demand_of.append(demand_ids[key])
+        self._arcs_into = [[self._arc_tuple(at) for at in arcs] for arcs in graph.into]
+        self._subproblems: dict[int, list[SubProblem]] = {}  # sub of a target → subproblems of its parts, by ascending size
+        self._subproblem_cache: dict[tuple[int, bool], SubProblem] = {}
         for target in targets:
-            self._levels[target.sub] = [self._level(at, target) for at in graph.parts(target)]
+            self._subproblems[target.sub] = [self._subproblem(part, target) for part in graph.parts(target)]
 
-    def _way(self, at: int) -> tuple[int, int, float, int, int, int]:
-        """What the dynamic program reads of an arc: itself, tail, cost, hop, demand, and the MIR it probes."""
+    def _arc_tuple(self, at: int) -> tuple[int, int, float, int, int, int]:
+        """What the dynamic program reads of an arc: its index, tail, cost, hop, demand, and the MIR that it probes (or −1)."""
         arc = self.graph.arcs[at]
-        mir = arc.probes if arc.probes >= 0 and self._size[arc.probes] > 1 else -1
-        return at, arc.tail, arc.cost, arc.hop, self._demand[at], mir
+        return at, arc.tail, arc.cost, arc.hop, self._demand_of[at], arc.mir
 
-    def _level(self, at: int, target: Target) -> Level:
-        """As a part of larger ones a sub ends in its store, as a query it is delivered."""
-        key = (at, at == target.sub and at in self._goals)
-        if key not in self._level_of:
-            self._level_of[key] = _make_level(self.graph, at, self._goals[at] if key[1] else None)
-        return self._level_of[key]
+    def _subproblem(self, sub: int, target: Target) -> SubProblem:
+        """As a part of larger subs, a sub ends in its store; as a query, it is delivered."""
+        key = (sub, sub == target.sub and sub in self._goals)
+        if key not in self._subproblem_cache:
+            self._subproblem_cache[key] = _make_subproblem(self.graph, sub, self._goals[sub] if key[1] else None)
+        return self._subproblem_cache[key]
 
-    def recreate(self, target: Target, noise: float = 0.0) -> None:
-        """Where the query's own steps want different layouts of a new store, they vote, and the query goes again."""
+    # ---- inserting ------------------------------------------------------------------------------------------
+    def insert(self, target: Target, noise: float = 0.0) -> None:
+        """Put a query into the plan. `noise` perturbs the costs that the dynamic program compares, by up to that share.
+
+        Where the query's own steps need different layouts of a new store, they vote, and the query is inserted again under the layout that
+        wins.
+        """
         before, settled = dict(self.layout), dict[int, int]()
         while True:
-            self._hold(self._goals[target.sub], self._route(target, noise))
-            if not self.settles:
+            self._require(self._goals[target.sub], self._find_routes(target, noise))
+            if not self.settles_layouts:
                 return
-            fresh = self._fresh(target)
+            undecided = self._steps_into_undecided_stores(target)
             votes: dict[int, dict[int, float]] = {}
-            for arc in fresh:
+            for arc in undecided:
                 vote = votes.setdefault(arc.store, {})
                 for i in arc.layouts:
                     vote[i] = vote.get(i, 0.0) + arc.cost + 1e-9
             for store, vote in votes.items():
                 costs = self.graph.stores[store].costs
-                settled[store] = self.layout[store] = min((costs[i] - worth, i) for i, worth in vote.items())[1]
-            if all(self.layout[arc.store] in arc.layouts for arc in fresh):
+                settled[store] = self.layout[store] = min((costs[i] - weight, i) for i, weight in vote.items())[1]
+            if all(self.layout[arc.store] in arc.layouts for arc in undecided):
                 break
             self.remove(target)
-            self.layout.update({**before, **settled})  # removing let go of them
+            self.layout.update({**before, **settled})  # removing the query has unset them
         for store in settled:
             if store not in self.users:
                 self.layout.pop(store, None)
 
-    def _fresh(self, target: Target) -> list[Arc]:
-        """The steps inside the target into stores that have no layout yet."""
-        held = (self.into.get(node) for level in self._levels[target.sub] for node in level.nodes)
-        arcs = (self.graph.arcs[at] for at in held if at is not None)
-        return [arc for arc in arcs if arc.layouts and self.alone[arc.store] and arc.store not in self.layout]
+    def _steps_into_undecided_stores(self, target: Target) -> list[Arc]:
+        """The plan's steps inside the target that need a certain layout of a store which has none yet."""
+        into = (self.into.get(node) for problem in self._subproblems[target.sub] for node in problem.nodes)
+        arcs = (self.graph.arcs[at] for at in into if at is not None)
+        return [arc for arc in arcs if arc.layouts and self.single_layout[arc.store] and arc.store not in self.layout]
 
-    def _route(self, target: Target, noise: float) -> Routes:
+    def adopt(self, into: Mapping[int, int]) -> None:
+        """Take over the arcs of a given plan; queries that it does not answer are inserted."""
+        self._reset()
+        missing = []
+        for target in self.targets:
+            goals = self._goals[target.sub]
+            if all(goal in into for goal in goals):
+                self._require(goals, Routes(dict(into), []))
+            else:
+                missing.append(target)
+        if self.settles_layouts:
+            allowed: dict[int, set[int]] = {}
+            for at in self.into.values():
+                arc = self.graph.arcs[at]
+                if arc.layouts and self.single_layout[arc.store]:
+                    allowed[arc.store] = allowed.get(arc.store, set(arc.layouts)) & set(arc.layouts)
+            if not all(allowed.values()):  # the given plan needs several layouts of a store that may have only one: it cannot be used
+                self._reset()
+                allowed, missing = {}, list(self.targets)
+            self.layout = {store: min(layouts) for store, layouts in allowed.items()}
+        for target in missing:
+            self.insert(target)
+
+    # ---- the dynamic program --------------------------------------------------------------------------------
+    def _find_routes(self, target: Target, noise: float) -> Routes:
         """The cheapest arcs for the target, everything already paid for being free."""
-        rnd, ways_of, into, mirs, price = self.random.random, self._ways, self.into, self.mirs, self.hop_price
+        rnd, arcs_into, into, mirs, price = self.random.random, self._arcs_into, self.into, self.mirs, self.hop_price
         dist: dict[int, float] = {}
-        routes = Routes(fit=[None] * len(self._demands))
-        via, fit = routes.via, routes.fit
-        fit[0] = 0.0
+        routes = Routes(demand_costs=[None] * len(self._demands))
+        via, demand_costs = routes.via, routes.demand_costs
+        demand_costs[0] = 0.0
         whole: dict[int, float] = {}  # sub → the cost of having it from every one of its relations
-        for level in self._levels[target.sub]:
-            for node in level.nodes:
-                ways = ways_of[node]
-                if not ways or node in into:
+        for problem in self._subproblems[target.sub]:
+            for node in problem.nodes:
+                arcs = arcs_into[node]
+                if not arcs or node in into:
                     dist[node] = 0.0
                     continue
                 best, chosen = INFINITE, -1
-                for at, tail, cost, hop, demand, mir in ways:
+                for at, tail, cost, hop, demand, mir in arcs:
                     cost += dist[tail]
                     if cost >= best:
                         continue
-                    extra = fit[demand]
-                    if extra is None:
-                        extra = fit[demand] = self._fits(*self._demands[demand])
-                    cost += extra + hop * price
+                    layout_cost = demand_costs[demand]
+                    if layout_cost is None:
+                        layout_cost = demand_costs[demand] = self._demand_cost(*self._demands[demand])
+                    cost += layout_cost + hop * price
                     if mir >= 0 and mir not in mirs:
                         cost += whole[mir]
                     if noise:
@@ -126,116 +160,88 @@ class Router(Counted):
                         best, chosen = cost, at
                 dist[node] = best
                 via[node] = chosen
-            if level.ends:
-                whole[level.sub] = self._whole(level, dist, whole, routes)
+            if problem.ends:
+                whole[problem.sub] = self._cost_of_whole(problem, dist, whole, routes)
         return routes
 
-    def _fit(self, at: int, routes: Routes) -> float:
-        demand = self._demand[at]
-        extra = routes.fit[demand]
-        if extra is None:
-            extra = routes.fit[demand] = self._fits(*self._demands[demand])
-        return extra
+    def _layout_cost(self, at: int, routes: Routes) -> float:
+        """What it costs that the arc has a layout that it needs."""
+        demand = self._demand_of[at]
+        cost = routes.demand_costs[demand]
+        if cost is None:
+            cost = routes.demand_costs[demand] = self._demand_cost(*self._demands[demand])
+        return cost
 
-    def _fits(self, store: int, layouts: tuple[int, ...]) -> float:
-        return self._fitting(store, layouts) if self.alone[store] else self._opening(store, layouts)
-
-    def _opening(self, store: int, layouts: tuple[int, ...]) -> float:
-        """What it costs that the store has one of the layouts; its first copy, as cheap as can be, is paid for elsewhere."""
+    def _demand_cost(self, store: int, layouts: tuple[int, ...]) -> float:
+        """What it costs that the store has one of the layouts. Its cheapest copy is not counted: it is paid for in any case."""
+        costs = self.graph.stores[store].costs
+        if self.single_layout[store]:
+            layout = self.layout.get(store)
+            if layout is None:
+                return min(costs[i] for i in layouts) - min(costs)
+            return 0.0 if layout in layouts else INFINITE
         copies = self.copies
         for i in layouts:
             if (store, i) in copies:
                 return 0.0
-        costs = self.graph.stores[store].costs
         return min(costs[i] for i in layouts) - (0.0 if store in self.users else min(costs))
 
-    def _fitting(self, store: int, layouts: tuple[int, ...]) -> float:
-        """The same where a store has one layout only: nothing if it is one of these, no way otherwise."""
-        layout = self.layout.get(store)
-        if layout is None:
-            costs = self.graph.stores[store].costs
-            return min(costs[i] for i in layouts) - min(costs)
-        return 0.0 if layout in layouts else INFINITE
-
-    def _whole(self, level: Level, dist: dict[int, float], whole: dict[int, float], routes: Routes) -> float:
-        """Having a sub from all its relations: each on its own route, or all over one split, both halves kept as MIRs."""
+    def _cost_of_whole(self, problem: SubProblem, dist: dict[int, float], whole: dict[int, float], routes: Routes) -> float:
+        """The cost of having a sub from all its relations: each on its own route, or all over one split, both halves kept as MIRs."""
         into, arcs = self.into, self.graph.arcs
-        best = sum(dist[end] for end in level.ends if end not in into)
-        if level.size < 3:
-            return best + level.keep
-        for a, b, by_origin in level.splits:
+        best = sum(dist[end] for end in problem.ends if end not in into)
+        if problem.size < 3:
+            return best + problem.store_cost
+        for a, b, by_origin in problem.splits:
             cost = (0.0 if a in self.mirs else whole.get(a, 0.0)) + (0.0 if b in self.mirs else whole.get(b, 0.0))
             if cost >= best:
                 continue
-            picks: list[int] = []
-            for ways in by_origin:
-                step, end, _ = ways[0]
-                if arcs[step if end < 0 else end].head in into:
+            chosen: list[int] = []
+            for variants in by_origin:
+                step, last, _ = variants[0]
+                if arcs[step if last < 0 else last].head in into:
                     continue
-                least, pick = INFINITE, (-1, -1)
-                for step, end, half in ways:
+                least, cheapest = INFINITE, (-1, -1)
+                for step, last, half_end in variants:
                     arc = arcs[step]
-                    way = arc.cost + arc.hop * self.hop_price + self._fit(step, routes)
-                    if way >= least:
+                    variant_cost = arc.cost + arc.hop * self.hop_price + self._layout_cost(step, routes)
+                    if variant_cost >= least:
                         continue
-                    if end >= 0:
-                        last = arcs[end]
-                        way += last.cost + last.hop * self.hop_price + self._fit(end, routes)
-                    if half != arc.tail and (half < 0 or self._home(half, routes) != arc.tail):
-                        way += dist[arc.tail]
-                    if way < least:
-                        least, pick = way, (step, end)
+                    if last >= 0:
+                        end_arc = arcs[last]
+                        variant_cost += end_arc.cost + end_arc.hop * self.hop_price + self._layout_cost(last, routes)
+                    if half_end != arc.tail and (half_end < 0 or self._node_before(half_end, routes) != arc.tail):
+                        variant_cost += dist[arc.tail]
+                    if variant_cost < least:
+                        least, cheapest = variant_cost, (step, last)
                 cost += least
                 if cost >= best:
                     break
-                picks += [at for at in pick if at >= 0]
+                chosen += [at for at in cheapest if at >= 0]
             else:
                 if cost < best:
                     best = cost
-                    routes.trees[level.sub] = (a, b, picks)
-        return best + level.keep
+                    routes.splits[problem.sub] = (a, b, chosen)
+        return best + problem.store_cost
 
-    def _home(self, end: int, routes: Routes) -> int:
-        """Where rows are before they are fed: the tail of the arc that leads to the end."""
+    def _node_before(self, end: int, routes: Routes) -> int:
+        """Where the rows of a MIR are before they are fed into its store: the tail of the arc that leads to the end."""
         at = self.into.get(end)
         if at is None:
-            tree = routes.trees.get(self.graph.nodes[end].sub)
-            at = next((pick for pick in (tree[2] if tree else ()) if self.graph.arcs[pick].head == end), routes.via[end])
+            split = routes.splits.get(self.graph.nodes[end].sub)
+            at = next((arc for arc in (split[2] if split else ()) if self.graph.arcs[arc].head == end), routes.via[end])
         return self.graph.arcs[at].tail
 
-    def adopt(self, into: Mapping[int, int]) -> None:
-        """Take over the arcs of a known plan; queries that it does not answer are put in."""
-        self._reset()
-        new = []
-        for target in self.targets:
-            goals = self._goals[target.sub]
-            if all(goal in into for goal in goals):
-                self._hold(goals, Routes(dict(into), []))
-            else:
-                new.append(target)
-        if self.settles:
-            allowed: dict[int, set[int]] = {}
-            for at in self.into.values():
-                arc = self.graph.arcs[at]
-                if arc.layouts and self.alone[arc.store]:
-                    allowed[arc.store] = allowed.get(arc.store, set(arc.layouts)) & set(arc.layouts)
-            if not all(allowed.values()):  # it has several layouts of a store, and may not any more
-                self._reset()
-                allowed, new = {}, list(self.targets)
-            self.layout = {store: min(layouts) for store, layouts in allowed.items()}
-        for target in new:
-            self.recreate(target)
 
-
-def _make_level(graph: Graph, at: int, goals: list[int] | None) -> Level:
-    """Everything the dynamic program needs to know of a sub."""
-    sub = graph.lattice.subs[at]
-    nodes = graph.nodes_of(at)
-    ends = goals if goals is not None else graph.feeders(at) if graph.has_store(at) else []
-    by_end = {graph.nodes[end].origin: end for end in ends}
+def _make_subproblem(graph: Graph, sub_id: int, goals: list[int] | None) -> SubProblem:
+    """`goals`: where the sub ends, if it is a query's; None if it is a part of larger ones."""
+    sub = graph.lattice.subs[sub_id]
+    nodes = graph.nodes_of(sub_id)
+    ends = goals if goals is not None else graph.feeders(sub_id) if graph.has_store(sub_id) else []
+    end_of_origin = {graph.nodes[end].origin: end for end in ends}
     splits = []
     if ends and sub.size > 2 and graph.mirs:
-        over: dict[tuple[int, int], dict[object, list[tuple[int, int, int]]]] = {}
+        variants: dict[tuple[int, int], dict[object, list[tuple[int, int, int]]]] = {}  # split → origin → variants
         for node in nodes:
             origin = graph.nodes[node].origin
             for step in graph.into[node]:
@@ -243,15 +249,16 @@ def _make_level(graph: Graph, at: int, goals: list[int] | None) -> Level:
                 if arc.probes < 0:
                     continue
                 half = graph.nodes[arc.tail].sub
-                last = [-1] if by_end[origin] == node else [e for e in graph.out[node] if graph.arcs[e].head == by_end[origin]]
-                own = -1
+                end = end_of_origin[origin]
+                last_arcs = [-1] if end == node else [e for e in graph.out[node] if graph.arcs[e].head == end]
+                half_end = -1
                 if graph.lattice.subs[half].size > 1:
                     if not graph.has_store(half):
                         continue
-                    own = next(f for f in graph.feeders(half) if graph.nodes[f].origin == origin)
-                over.setdefault((min(half, arc.probes), max(half, arc.probes)), {}).setdefault(origin, []).extend(
-                    (step, end, own) for end in last
+                    half_end = next(f for f in graph.feeders(half) if graph.nodes[f].origin == origin)
+                variants.setdefault((min(half, arc.probes), max(half, arc.probes)), {}).setdefault(origin, []).extend(
+                    (step, last, half_end) for last in last_arcs
                 )
-        splits = [(a, b, list(by_origin.values())) for (a, b), by_origin in over.items() if len(by_origin) == sub.size]
-    keep = min(graph.store_of(sub).costs) if ends and goals is None else 0.0
-    return Level(at, sub.size, nodes, ends, keep, splits)
+        splits = [(a, b, list(by_origin.values())) for (a, b), by_origin in variants.items() if len(by_origin) == sub.size]
+    store_cost = min(graph.store_of(sub).costs) if ends and goals is None else 0.0
+    return SubProblem(sub_id, sub.size, nodes, ends, store_cost, splits)

@@ -1,4 +1,4 @@
-"""An integer program in the making."""
+"""A mixed-integer program that is built variable by variable and row by row, and handed to the solver."""
 
 from __future__ import annotations
 
@@ -9,79 +9,91 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from clash.planner.solver import Aside, Program, solve
+from clash.planner.solver import LinearProgram, SolverProcess, solve
 
-TOLERANCE = 1e-6  # of a cost: below that two plans cost the same
+TOLERANCE = 1e-6  # relative; two plans whose costs differ by less cost the same
 Values = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class Answer:
-    """`values` is None where no solution was found in time; `bound` is proven: no solution is cheaper."""
+class MilpResult:
+    """What a solve found."""
 
     values: Values | None
+    """One value per variable; None where no solution was found in time."""
     cost: float
     bound: float
+    """Proven: no solution is cheaper."""
 
 
 class Milp:
-    """min c·x with rows lo ≤ a·x ≤ hi over variables in [least, most]."""
+    """min costs·x subject to row_lower ≤ A·x ≤ row_upper and lower ≤ x ≤ upper. A is stored by rows, as in `LinearProgram`."""
 
     def __init__(self) -> None:
         self.costs: list[float] = []
-        self.least: list[float] = []
-        self.most: list[float] = []
-        self.whole: list[bool] = []
-        self.starts: list[int] = [0]
+        self.lower: list[float] = []
+        self.upper: list[float] = []
+        self.integral: list[bool] = []
+        self.row_starts: list[int] = [0]
         self.columns: list[int] = []
-        self.factors: list[float] = []
-        self.low: list[float] = []
-        self.high: list[float] = []
+        self.coefficients: list[float] = []
+        self.row_lower: list[float] = []
+        self.row_upper: list[float] = []
 
-    def var(self, cost: float = 0.0, whole: bool = True, most: float = 1.0) -> int:
+    @property
+    def size(self) -> tuple[int, int]:
+        """The numbers of variables and rows."""
+        return len(self.costs), len(self.row_lower)
+
+    def var(self, cost: float = 0.0, integral: bool = True, upper: float = 1.0) -> int:
+        """Adds a variable in [0, upper] and returns its index."""
         self.costs.append(cost)
-        self.least.append(0.0)
-        self.most.append(most)
-        self.whole.append(whole)
+        self.lower.append(0.0)
+        self.upper.append(upper)
+        self.integral.append(integral)
         return len(self.costs) - 1
 
-    def row(self, columns: Sequence[int], factors: Sequence[float], low: float = -math.inf, high: float = math.inf) -> None:
+    def row(self, columns: Sequence[int], coefficients: Sequence[float], lower: float = -math.inf, upper: float = math.inf) -> None:
+        """lower ≤ Σ coefficients · columns ≤ upper."""
         self.columns.extend(columns)
-        self.factors.extend(factors)
-        self.starts.append(len(self.columns))
-        self.low.append(low)
-        self.high.append(high)
+        self.coefficients.extend(coefficients)
+        self.row_starts.append(len(self.columns))
+        self.row_lower.append(lower)
+        self.row_upper.append(upper)
 
     def at_most(self, left: Sequence[int], right: Sequence[int]) -> None:
         """Σ left ≤ Σ right."""
-        self.row([*left, *right], [1.0] * len(left) + [-1.0] * len(right), high=0.0)
+        self.row([*left, *right], [1.0] * len(left) + [-1.0] * len(right), upper=0.0)
 
-    def at_least(self, columns: Sequence[int], low: float) -> None:
-        self.row(columns, [1.0] * len(columns), low=low)
+    def at_least(self, columns: Sequence[int], value: float) -> None:
+        """Σ columns ≥ value."""
+        self.row(columns, [1.0] * len(columns), lower=value)
 
     def exactly(self, columns: Sequence[int], value: float) -> None:
+        """Σ columns = value."""
         self.row(columns, [1.0] * len(columns), value, value)
 
     @property
     def scale(self) -> float:
-        """The solver's tolerances are absolute: the largest cost becomes 10⁵, whatever the rates are."""
+        """The factor on all costs. The solver's tolerances are absolute, so the largest cost becomes 10⁵, whatever the rates are."""
         largest = max(self.costs, default=0.0)
         return 1e5 / largest if 0.0 < largest < math.inf else 1.0
 
-    def _program(self, relax: bool, start: Sequence[float] = ()) -> Program:
-        starts, factors = np.array(self.starts, np.int32), np.array(self.factors, np.float64)
-        size = np.maximum.reduceat(np.abs(factors), starts[:-1]) if len(factors) else np.ones(0)
-        size = np.where(size > 0.0, size, 1.0)  # rows are made of costs here and there, and tolerances are absolute
-        return Program(
+    def _program(self, relax: bool, start: Sequence[float] = ()) -> LinearProgram:
+        starts, coefficients = np.array(self.row_starts, np.int32), np.array(self.coefficients, np.float64)
+        # Some rows have costs as coefficients, and the solver's tolerances are absolute: each row is divided by its largest coefficient.
+        largest = np.maximum.reduceat(np.abs(coefficients), starts[:-1]) if len(coefficients) else np.ones(0)
+        largest = np.where(largest > 0.0, largest, 1.0)
+        return LinearProgram(
             cost=np.array(self.costs, np.float64) * self.scale,
-            least=np.array(self.least, np.float64),
-            most=np.array(self.most, np.float64),
-            whole=np.array(self.whole, np.bool_) & (not relax),
-            low=np.array(self.low, np.float64) / size,
-            high=np.array(self.high, np.float64) / size,
-            starts=starts,
+            lower=np.array(self.lower, np.float64),
+            upper=np.array(self.upper, np.float64),
+            integral=np.array(self.integral, np.bool_) & (not relax),
+            row_lower=np.array(self.row_lower, np.float64) / largest,
+            row_upper=np.array(self.row_upper, np.float64) / largest,
+            row_starts=starts,
             columns=np.array(self.columns, np.int32),
-            factors=factors / np.repeat(size, np.diff(starts)),
+            coefficients=coefficients / np.repeat(largest, np.diff(starts)),
             start=np.array(start, np.float64),
         )
 
@@ -91,20 +103,29 @@ class Milp:
         start: Sequence[float] = (),
         gap: float = 0.0,
         options: Mapping[str, float] | None = None,
-        aside: Aside | None = None,
-    ) -> Answer:
-        """One thread and a fixed seed: the same program gives the same answer, unless the clock cuts it off."""
-        settings: dict[str, float] = {"output_flag": False, "time_limit": max(0.01, seconds), "threads": 1, "random_seed": 0,
-                    "mip_rel_gap": max(gap, TOLERANCE / 2), "mip_abs_gap": 1e-9,
-            "mip_allow_restart": False,  # a restart throws away the root's work; measured: 20.7 s with, 6.4 s without
-            "mip_heuristic_run_feasibility_jump": False,  # a start is there already
-            **(options or {})}  # fmt: skip
-        found = (solve if aside is None else aside.solve)(self._program(relax=False, start=start), settings)
-        if found.infeasible:
+        solver: SolverProcess | None = None,
+    ) -> MilpResult:
+        """Solves within the time limit, in this process or in `solver`; `options` are further options of HiGHS.
+
+        One thread and a fixed seed make it deterministic, unless the time limit ends the search.
+        """
+        settings: dict[str, float] = {
+            "output_flag": False,
+            "time_limit": max(0.01, seconds),
+            "threads": 1,
+            "random_seed": 0,
+            "mip_rel_gap": max(gap, TOLERANCE / 2),
+            "mip_abs_gap": 1e-9,
+            "mip_allow_restart": False,  # a restart discards the work done at the root; measured: 20.7 s with restarts, 6.4 s without
+            "mip_heuristic_run_feasibility_jump": False,  # it only looks for a first solution, and the start is one
+            **(options or {}),
+        }
+        result = (solve if solver is None else solver.solve)(self._program(relax=False, start=start), settings)
+        if result.infeasible:
             raise AssertionError("every query set has a plan, so its program has a solution")
-        return Answer(found.values if len(found.values) else None, found.cost / self.scale, found.bound / self.scale)
+        return MilpResult(result.values if len(result.values) else None, result.cost / self.scale, result.bound / self.scale)
 
     def relaxed(self, seconds: float) -> float:
-        """The bound of the linear relaxation; −inf where it was cut off."""
-        found = solve(self._program(relax=True), {"output_flag": False, "time_limit": max(0.01, seconds)})
-        return found.cost / self.scale if found.optimal else -math.inf
+        """The optimum of the linear relaxation, which is a lower bound; −inf where the time limit ended the solve."""
+        result = solve(self._program(relax=True), {"output_flag": False, "time_limit": max(0.01, seconds)})
+        return result.cost / self.scale if result.optimal else -math.inf

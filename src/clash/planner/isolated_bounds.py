@@ -1,9 +1,9 @@
-"""What a query costs alone, from below.
+"""Lower bounds on what a query costs alone.
 
-In any shared plan the steps inside a query's own part of the lattice are a plan for that query, so they cost at least what the
-query costs alone. Rows that say so make the integer program's relaxation tight. The bound itself is found by a case
-distinction on the largest MIR that a plan keeps, which is what branching would find late. Broadcasts are left out
-(every probe goes to one place), so the bound holds under any layouts. Queries of one shape and the same sizes share it.
+In any shared plan the steps inside a query's own part of the lattice are a plan for that query, so they cost at least what the query costs
+alone. Rows that say so make the integer program's relaxation tight. The bound itself is proven by a case distinction on the largest MIR
+that a plan keeps, which branching would find only late. Broadcasts are left out (every probe goes to one worker), so the bound holds under
+any layouts. Queries of the same shape and the same sizes share it.
 """
 
 from __future__ import annotations
@@ -12,75 +12,87 @@ import itertools
 import math
 import time
 
-from clash.planner.compact_program import Compact
+from clash.model.relation import Relation
+from clash.planner.compact_program import CompactProgram
 from clash.planner.graph import Graph
 from clash.planner.lattice import Target
 
-_SAFE = 1 - 1e-7  # what the solver calls a bound is one up to its tolerances
+_SAFE = 1 - 1e-7  # the solver's bounds are exact only up to its tolerances
+_MAX_CASE_SECONDS = 2.0
+_MAX_NUMBERINGS = 720  # relations are not renumbered in more ways than this to find queries of the same shape
 Shape = tuple[tuple[int, float], ...]
+"""(mask of relations, rows) of every connected part, under a canonical numbering of the relations."""
 
 
-class Isolated:
-    """`graph` must be one of `probe` costs with free copies."""
+class IsolatedBounds:
+    """Bounds over a graph, which must be one of `probe` costs with free copies."""
 
     def __init__(self, graph: Graph, deadline: float) -> None:
         self.graph, self.deadline = graph, deadline
-        self._found: dict[Shape, float] = {}
-        self._tree: dict[int, float] = {}
-
-    def tree(self, sub: int) -> float:
-        """The cost of the best bushy tree: an upper bound, met by almost every query."""
-        if sub not in self._tree:
-            subs = self.graph.lattice.subs
-            self._tree[sub] = min((self.tree(a) + self.tree(b) + subs[a].rows + subs[b].rows for a, b in subs[sub].splits), default=0.0)
-        return self._tree[sub]
+        self._bounds: dict[Shape, float] = {}
+        self._tree_costs: dict[int, float] = {}
 
     def bound(self, sub: int) -> float:
+        """No plan for the sub costs less."""
         size = self.graph.lattice.subs[sub].size
-        if size <= 2 or not self.graph.mirs:
-            return self.tree(sub) if size <= 2 else 0.0
+        if size <= 2:
+            return self._tree_cost(sub)
+        if not self.graph.mirs:
+            return 0.0
         shape = self._shape(sub)
-        if shape not in self._found:
-            self._found[shape] = self._prove(sub, size)
-        return self._found[shape]
+        if shape not in self._bounds:
+            self._bounds[shape] = self._prove(sub, size)
+        return self._bounds[shape]
+
+    def _tree_cost(self, sub: int) -> float:
+        """The cost of the best plan that keeps every half of one bushy join tree: an upper bound, for almost every query the optimum."""
+        if sub not in self._tree_costs:
+            subs = self.graph.lattice.subs
+            self._tree_costs[sub] = min(
+                (self._tree_cost(a) + self._tree_cost(b) + subs[a].rows + subs[b].rows for a, b in subs[sub].splits), default=0.0
+            )
+        return self._tree_costs[sub]
 
     def _prove(self, sub: int, size: int) -> float:
-        enough = best = self.tree(sub)
+        """The case distinction; the result is the cost of the best tree where that is proven, else the best bound found."""
+        tree_cost = best = self._tree_cost(sub)
         subs = self.graph.lattice.subs
-        compact = Compact(self.graph, [Target(sub, [sub], [], True)])
-        if self._relaxed(compact) >= enough * _SAFE:
-            return enough
-        largest = [m for m in compact.m if subs[m].size == size - 1]
+        program = CompactProgram(self.graph, [Target.of_sub(sub)])
+        if self._relaxed(program) >= tree_cost * _SAFE:
+            return tree_cost
+        largest = [mir for mir in program.m if subs[mir].size == size - 1]
         for mir in largest:  # it is kept: its own plan, a step out of it for each of its relations, the last relation's first step
             rest = next(r for r in subs[sub].relations if r not in subs[mir].relations)
-            best = min(best, self.bound(mir) + self._leave(sub, mir) + self._first(sub, rest))
-        most = compact.milp.most
+            best = min(best, self.bound(mir) + self._cost_of_leaving(sub, mir) + self._first_step_cost(sub, rest))
+        lower, upper = program.milp.lower, program.milp.upper
         for mir in largest:  # none of them is kept
-            most[compact.m[mir]] = 0.0
-        if self._relaxed(compact) < best * _SAFE:
-            for mir in [m for m in compact.m if subs[m].size == size - 2 and size > 3]:
-                compact.milp.least[compact.m[mir]] = 1.0
-                best = min(best, self._case(compact, best))
-                compact.milp.least[compact.m[mir]] = most[compact.m[mir]] = 0.0  # from here on it is not kept
-            best = min(best, self._case(compact, best))
-        return enough if best >= enough * _SAFE else best * _SAFE
+            upper[program.m[mir]] = 0.0
+        if self._relaxed(program) < best * _SAFE:
+            for mir in [m for m in program.m if subs[m].size == size - 2 and size > 3]:
+                lower[program.m[mir]] = 1.0
+                best = min(best, self._case(program, best))
+                lower[program.m[mir]] = upper[program.m[mir]] = 0.0  # in all later cases it is not kept
+            best = min(best, self._case(program, best))
+        return tree_cost if best >= tree_cost * _SAFE else best * _SAFE
 
-    def _case(self, compact: Compact, enough: float) -> float:
-        """A bound of at least `enough`, or as good as a short solve makes it."""
-        bound = self._relaxed(compact)
-        left = self.deadline - time.perf_counter()
-        if bound < enough * _SAFE and left > 0:
-            answer = compact.milp.solve(min(2.0, left), options={"objective_bound": enough * compact.milp.scale})
-            bound = max(bound, min(answer.bound, enough))
+    def _case(self, program: CompactProgram, enough: float) -> float:
+        """A bound of at least `enough`, or the best that a short solve proves."""
+        bound = self._relaxed(program)
+        seconds = self.deadline - time.perf_counter()
+        if bound < enough * _SAFE and seconds > 0:
+            options = {"objective_bound": enough * program.milp.scale}
+            result = program.milp.solve(min(_MAX_CASE_SECONDS, seconds), options=options)
+            bound = max(bound, min(result.bound, enough))
         return bound
 
-    def _relaxed(self, compact: Compact) -> float:
-        return max(0.0, compact.milp.relaxed(max(0.1, self.deadline - time.perf_counter())))
+    def _relaxed(self, program: CompactProgram) -> float:
+        return max(0.0, program.milp.relaxed(max(0.1, self.deadline - time.perf_counter())))
 
-    def _leave(self, sub: int, mir: int) -> float:
+    def _cost_of_leaving(self, sub: int, mir: int) -> float:
+        """What the steps out of the MIR cost at least: one for each of its relations."""
         graph, subs = self.graph, self.graph.lattice.subs
         inside = set(subs[mir].relations)
-        parts = graph.parts(Target(sub, [sub], [], True))
+        parts = graph.parts(Target.of_sub(sub))
         total = 0.0
         for origin in subs[mir].relations:
             total += min(
@@ -94,23 +106,29 @@ class Isolated:
             )
         return total
 
-    def _first(self, sub: int, relation: object) -> float:
+    def _first_step_cost(self, sub: int, relation: Relation) -> float:
         subs = self.graph.lattice.subs
-        return next(subs[p].rows for p in self.graph.parts(Target(sub, [sub], [], True)) if subs[p].relations == (relation,))
+        return next(subs[part].rows for part in self.graph.parts(Target.of_sub(sub)) if subs[part].relations == (relation,))
 
     def _shape(self, sub: int) -> Shape:
-        """The sizes of all connected parts, under the numbering of relations that makes them smallest."""
+        """The sizes of all connected parts, under the numbering of relations that makes the result smallest.
+
+        Where that would take too many numberings, the shape is one that no other sub has.
+        """
         subs = self.graph.lattice.subs
         relations = subs[sub].relations
         number = {relation: i for i, relation in enumerate(relations)}
-        parts = [(sum(1 << number[r] for r in subs[p].relations), subs[p].rows) for p in self.graph.parts(Target(sub, [sub], [], True))]
-        colour = [tuple(sorted((mask.bit_count(), rows) for mask, rows in parts if mask >> i & 1)) for i in range(len(relations))]
-        order = sorted(range(len(relations)), key=lambda i: colour[i])
-        groups = [list(group) for _, group in itertools.groupby(order, key=lambda i: colour[i])]
-        if math.prod(math.factorial(len(group)) for group in groups) > 720:
+        parts = [(sum(1 << number[r] for r in subs[p].relations), subs[p].rows) for p in self.graph.parts(Target.of_sub(sub))]
+        # Only relations that occur in parts of the same sizes can be exchanged for each other.
+        signature = [tuple(sorted((mask.bit_count(), rows) for mask, rows in parts if mask >> i & 1)) for i in range(len(relations))]
+        order = sorted(range(len(relations)), key=lambda i: signature[i])
+        groups = [list(group) for _, group in itertools.groupby(order, key=lambda i: signature[i])]
+        if math.prod(math.factorial(len(group)) for group in groups) > _MAX_NUMBERINGS:
             return (*sorted(parts), (-1, float(sub)))
         shapes = []
         for permuted in itertools.product(*(itertools.permutations(group) for group in groups)):
-            place = {i: j for j, i in enumerate(itertools.chain(*permuted))}
-            shapes.append(tuple(sorted((sum(1 << place[i] for i in range(len(relations)) if mask >> i & 1), rows) for mask, rows in parts)))
+            position = {i: j for j, i in enumerate(itertools.chain(*permuted))}
+            shapes.append(
+                tuple(sorted((sum(1 << position[i] for i in range(len(relations)) if mask >> i & 1), rows) for mask, rows in parts))
+            )
         return min(shapes)

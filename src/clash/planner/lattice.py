@@ -1,8 +1,8 @@
-"""The lattice of connected sub-joins of all queries, interned so that equal parts of two queries are one.
+"""The lattice of connected sub-joins of all queries, interned so that equal parts of different queries are one entry.
 
-A *sub* is a sub-join that some query contains; a *split* cuts a sub into two connected subs. Every step of every probe
-order is one direction of a split: a partial result that covers A probes the store of B and then covers A + B.
-Queries of many relations have too many subs; for those `candidates` names the few that are looked at.
+A *sub* is an interned sub-join that some query contains; a *split* cuts a sub into two connected subs. Every step of every probe order is
+one direction of a split: a partial result that covers A probes the store of B and then covers A + B. Queries of many relations have too
+many subs; for those, `candidate_joins` selects the few that are considered.
 """
 
 from __future__ import annotations
@@ -17,14 +17,19 @@ from clash.planner.cardinalities import Sizes
 
 @dataclass(eq=False, slots=True)
 class Sub:
-    """`splits` are unordered pairs of sub ids; `outside` the classes (by their smallest member inside) that link it to others."""
+    """An interned sub-join."""
 
     id: int
+    """Its index in `Lattice.subs`."""
     join: SubJoin
     relations: tuple[Relation, ...]
+    """The relations of the join, sorted."""
     rows: float
+    """The estimated number of rows."""
     splits: list[tuple[int, int]] = field(default_factory=list)
+    """Unordered pairs of sub ids."""
     outside: set[tuple[Relation, str]] = field(default_factory=set)
+    """The equivalence classes, each named by its smallest attribute inside, that join the sub with other relations in some query."""
 
     @property
     def size(self) -> int:
@@ -33,88 +38,107 @@ class Sub:
 
 @dataclass(eq=False, slots=True)
 class Target:
-    """A distinct query: its whole sub, the subs inside it by ascending size, and the names of the queries it answers."""
+    """A distinct join that one or more queries ask for."""
 
     sub: int
+    """The sub of the whole query."""
     parts: list[int]
+    """The subs inside it, by ascending size."""
     queries: list[str]
-    complete: bool  # are `parts` all connected sub-joins, so that a bound over them is a bound over all plans?
+    """The names of the queries that it answers."""
+    complete: bool
+    """Whether `parts` are all connected sub-joins, so that a bound over them is a bound over all plans."""
+
+    @staticmethod
+    def of_sub(sub: int) -> Target:
+        """The sub as if it were a query; `Graph.parts` completes its parts from the splits."""
+        return Target(sub, [sub], [], True)
 
 
 class Lattice:
+    """The subs and targets of all queries added so far."""
+
     def __init__(self, sizes: Sizes) -> None:
         self.subs: list[Sub] = []
         self.targets: list[Target] = []
         self._sizes = sizes
-        self._intern: dict[SubJoin, int] = {}
+        self._ids: dict[SubJoin, int] = {}
 
     def add(self, query: Query, candidates: Sequence[int] | None = None) -> Target:
         """Add the query's subs; `candidates` are bit masks over its sorted relations, None for all connected ones."""
-        shape = Shape(query)
-        masks = shape.connected() if candidates is None else sorted(candidates, key=lambda m: (m.bit_count(), m))
-        local = {mask: self._sub(query.join.sub(shape.members(mask))) for mask in masks}
-        for mask, sub in local.items():
-            sub.outside.update(shape.outside(mask))
-        whole = local[shape.full]
-        known = next((t for t in self.targets if t.sub == whole.id), None)
-        if known is not None:
-            known.queries.append(query.name)
-            return known
-        for mask, sub in local.items():
+        graph = JoinGraph(query)
+        masks = graph.connected() if candidates is None else sorted(candidates, key=lambda m: (m.bit_count(), m))
+        by_mask = {mask: self._intern(query.join.sub(graph.members(mask))) for mask in masks}
+        for mask, sub in by_mask.items():
+            sub.outside.update(graph.outside(mask))
+        whole = by_mask[graph.full]
+        equal_target = next((t for t in self.targets if t.sub == whole.id), None)
+        if equal_target is not None:
+            equal_target.queries.append(query.name)
+            return equal_target
+        for mask, sub in by_mask.items():
             if sub.size > 1:
-                held = set(sub.splits)
-                for pair in _splits(mask, local):
-                    if pair not in held:
+                present = set(sub.splits)
+                for pair in _splits(mask, by_mask):
+                    if pair not in present:
                         sub.splits.append(pair)
-        target = Target(whole.id, [sub.id for sub in local.values()], [query.name], candidates is None)
+        target = Target(whole.id, [sub.id for sub in by_mask.values()], [query.name], candidates is None)
         self.targets.append(target)
         return target
 
     def find(self, join: SubJoin) -> int | None:
-        return self._intern.get(join)
+        """The id of the sub for the join, if there is one."""
+        return self._ids.get(join)
 
-    def _sub(self, join: SubJoin) -> Sub:
-        at = self._intern.get(join)
-        if at is None:
-            at = self._intern[join] = len(self.subs)
-            self.subs.append(Sub(at, join, tuple(sorted(join.relations)), self._sizes.rows(join)))
-        return self.subs[at]
+    def _intern(self, join: SubJoin) -> Sub:
+        sub_id = self._ids.get(join)
+        if sub_id is None:
+            sub_id = self._ids[join] = len(self.subs)
+            self.subs.append(Sub(sub_id, join, tuple(sorted(join.relations)), self._sizes.rows(join)))
+        return self.subs[sub_id]
 
 
-def _splits(mask: int, local: dict[int, Sub]) -> list[tuple[int, int]]:
+def _splits(mask: int, by_mask: dict[int, Sub]) -> list[tuple[int, int]]:
+    """All ways to cut the mask into two of the given subs. The half with the lowest relation comes first, so each pair occurs once."""
     low, pairs = mask & -mask, []
-    if (1 << mask.bit_count()) <= 4 * len(local):
+    if (1 << mask.bit_count()) <= 4 * len(by_mask):  # whichever is fewer: all subsets of the mask, or all given subs
         part = (mask - 1) & mask
         while part:
-            if part & low and part in local and mask ^ part in local:
-                pairs.append((local[part].id, local[mask ^ part].id))
+            if part & low and part in by_mask and mask ^ part in by_mask:
+                pairs.append((by_mask[part].id, by_mask[mask ^ part].id))
             part = (part - 1) & mask
     else:
         pairs = [
-            (sub.id, local[mask ^ part].id) for part, sub in local.items() if part & low and part & ~mask == 0 and mask ^ part in local
+            (sub.id, by_mask[mask ^ part].id)
+            for part, sub in by_mask.items()
+            if part & low and part & ~mask == 0 and mask ^ part in by_mask
         ]
     return pairs
 
 
-class Shape:
-    """A query's join graph over bit masks of its sorted relations; two relations are adjacent if a class or a link joins them."""
+class JoinGraph:
+    """A query's join graph over bit masks of its sorted relations.
+
+    Two relations are adjacent if an equivalence class joins them or the query links them (`CROSS JOIN`).
+    """
 
     def __init__(self, query: Query) -> None:
         self.relations = sorted(query.join.relations)
         self.full = (1 << len(self.relations)) - 1
         bit = {relation: 1 << i for i, relation in enumerate(self.relations)}
-        self.classes = []
-        self.adjacent = [0] * len(self.relations)
+        self.classes = []  # per equivalence class: the mask of its relations, and its attributes, sorted
+        self.adjacent = [0] * len(self.relations)  # per relation, the mask of its neighbours
         for equal in query.join.classes:
             mask = 0
             for attribute in equal:
                 mask |= bit[attribute.relation]
             self.classes.append((mask, sorted(equal)))
-            self._join(mask)
+            self._connect(mask)
         for link in query.links:
-            self._join(sum(bit[relation] for relation in link))
+            self._connect(sum(bit[relation] for relation in link))
 
-    def _join(self, mask: int) -> None:
+    def _connect(self, mask: int) -> None:
+        """Make all relations of the mask adjacent to each other."""
         for i in range(len(self.relations)):
             if mask >> i & 1:
                 self.adjacent[i] |= mask & ~(1 << i)
@@ -123,6 +147,7 @@ class Shape:
         return [relation for i, relation in enumerate(self.relations) if mask >> i & 1]
 
     def neighbours(self, mask: int) -> int:
+        """The relations outside the mask that are adjacent to one inside."""
         near, rest = 0, mask
         while rest:
             low = rest & -rest
@@ -131,27 +156,27 @@ class Shape:
         return near & ~mask
 
     def grown(self, masks: Iterable[int], within: int) -> set[int]:
-        """Every mask with one more adjacent relation of `within`."""
-        found = set()
+        """Every mask that is one of `masks` with one more adjacent relation of `within`."""
+        larger = set()
         for mask in masks:
             near = self.neighbours(mask) & within
             while near:
                 low = near & -near
-                found.add(mask | low)
+                larger.add(mask | low)
                 near ^= low
-        return found
+        return larger
 
-    def connected(self, most: int | None = None, within: int | None = None) -> list[int]:
-        """All connected masks (inside `within`) by ascending size; stops early once there are more than `most`."""
+    def connected(self, limit: int | None = None, within: int | None = None) -> list[int]:
+        """All connected masks (inside `within`) by ascending size; stops early once there are more than `limit`."""
         within = self.full if within is None else within
         layer = {1 << i for i in range(len(self.relations)) if within >> i & 1}
-        found: list[int] = []
+        masks: list[int] = []
         while layer:
-            found += sorted(layer)
-            if most is not None and len(found) > most:
+            masks += sorted(layer)
+            if limit is not None and len(masks) > limit:
                 break
             layer = self.grown(layer, within)
-        return found
+        return masks
 
     def outside(self, mask: int) -> list[tuple[Relation, str]]:
         """The attributes by which `mask` joins relations that it does not contain: one per class, the smallest member inside."""

@@ -1,10 +1,11 @@
-"""HiGHS on one program: in this process, or aside, in a process of its own.
+"""HiGHS on one linear or mixed-integer program: in this process, or in a process of its own.
 
-Invariant: whoever plans beside a stream has no native code in its threads. A thread that is in HiGHS when its program ends takes the
-program down with it (it unwinds through code that may not throw), cannot be told to stop, and either holds up whoever waits for it or, at a
-low priority, whoever waits for the interpreter's lock. A process of the lowest priority does none of that: it works when nobody else wants
-the processor, can be killed, and ends by itself with the one that started it. This file is that process's program, too, and needs nothing
-else of ours.
+Invariant: a program that plans while a stream runs executes no solver code in its own threads. A thread inside HiGHS when the interpreter
+exits brings the process down (it unwinds through code that must not throw). It cannot be interrupted. And it delays every thread that waits
+for it or, at a low priority, every thread that waits for the interpreter's lock. A process of the lowest priority has none of these
+problems: it uses the processor only when nothing else needs it, it can be killed, and it exits by itself when its parent does.
+
+This file is also the program that the other process runs, so it must not import any other module of this project.
 """
 
 from __future__ import annotations
@@ -24,49 +25,57 @@ import numpy as np
 import numpy.typing as npt
 
 Arrays = dict[str, npt.NDArray[Any]]
-_PATIENCE = 60.0  # seconds beyond its time limit, after which something must be wrong with it
+_GRACE_SECONDS = 60.0  # beyond the solver's own time limit; a process that takes longer is taken to hang, and is killed
+_SETTING_PREFIX = "setting "  # marks the arrays that carry solver settings in a request
 
 
-class Program(NamedTuple):
-    """min cost·x with rows low ≤ a·x ≤ high, `least` ≤ x ≤ `most`; a by rows. `start`: a solution to start from, or empty."""
+class LinearProgram(NamedTuple):
+    """min cost·x subject to row_lower ≤ A·x ≤ row_upper and lower ≤ x ≤ upper. A is stored by rows (CSR)."""
 
     cost: npt.NDArray[np.float64]
-    least: npt.NDArray[np.float64]
-    most: npt.NDArray[np.float64]
-    whole: npt.NDArray[np.bool_]
-    low: npt.NDArray[np.float64]
-    high: npt.NDArray[np.float64]
-    starts: npt.NDArray[np.int32]
+    lower: npt.NDArray[np.float64]
+    upper: npt.NDArray[np.float64]
+    integral: npt.NDArray[np.bool_]
+    """Which variables must be whole numbers."""
+    row_lower: npt.NDArray[np.float64]
+    row_upper: npt.NDArray[np.float64]
+    row_starts: npt.NDArray[np.int32]
+    """Row i has the entries row_starts[i] to row_starts[i + 1] of `columns` and `coefficients`."""
     columns: npt.NDArray[np.int32]
-    factors: npt.NDArray[np.float64]
+    coefficients: npt.NDArray[np.float64]
     start: npt.NDArray[np.float64]
+    """A solution to start the search from, or empty."""
 
 
-class Outcome(NamedTuple):
-    """`values` are empty if no solution was found in time. Infeasible: there is none."""
+class SolverResult(NamedTuple):
+    """What HiGHS returned."""
 
     values: npt.NDArray[np.float64]
+    """One value per variable; empty if no solution was found in time."""
     cost: float
     bound: float
+    """The proven lower bound on the cost of any integer solution."""
     optimal: bool
     infeasible: bool
+    """Whether it is proven that there is no solution."""
 
 
-def solve(program: Program, settings: Mapping[str, float]) -> Outcome:
+def solve(program: LinearProgram, settings: Mapping[str, float]) -> SolverResult:
+    """Runs HiGHS in this process. `settings` are HiGHS options by name."""
     solver = highspy.Highs()  # type: ignore[no-untyped-call]
     for name, value in settings.items():
         solver.setOptionValue(name, value)
-    solver.passModel(_model(program))
+    solver.passModel(_highs_model(program))
     if len(program.start):
-        held = highspy.HighsSolution()
-        held.col_value = program.start.tolist()
-        held.value_valid = True
-        solver.setSolution(held)
+        start = highspy.HighsSolution()
+        start.col_value = program.start.tolist()
+        start.value_valid = True
+        solver.setSolution(start)
     solver.run()
     info, status = solver.getInfo(), solver.getModelStatus()
-    found = info.primal_solution_status == highspy.SolutionStatus.kSolutionStatusFeasible
-    return Outcome(
-        values=np.array(solver.getSolution().col_value if found else [], np.float64),
+    feasible = info.primal_solution_status == highspy.SolutionStatus.kSolutionStatusFeasible
+    return SolverResult(
+        values=np.array(solver.getSolution().col_value if feasible else [], np.float64),
         cost=info.objective_function_value,
         bound=info.mip_dual_bound,
         optimal=status == highspy.HighsModelStatus.kOptimal,
@@ -74,103 +83,104 @@ def solve(program: Program, settings: Mapping[str, float]) -> Outcome:
     )
 
 
-def _model(program: Program) -> highspy.HighsLp:
+def _highs_model(program: LinearProgram) -> highspy.HighsLp:
     lp = highspy.HighsLp()
-    lp.num_col_, lp.num_row_ = len(program.cost), len(program.low)
-    lp.col_cost_, lp.col_lower_, lp.col_upper_ = program.cost, program.least, program.most
-    lp.row_lower_, lp.row_upper_ = program.low, program.high
+    lp.num_col_, lp.num_row_ = len(program.cost), len(program.row_lower)
+    lp.col_cost_, lp.col_lower_, lp.col_upper_ = program.cost, program.lower, program.upper
+    lp.row_lower_, lp.row_upper_ = program.row_lower, program.row_upper
     lp.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
-    lp.a_matrix_.start_, lp.a_matrix_.index_, lp.a_matrix_.value_ = program.starts, program.columns, program.factors
-    if program.whole.any():
+    lp.a_matrix_.start_, lp.a_matrix_.index_, lp.a_matrix_.value_ = program.row_starts, program.columns, program.coefficients
+    if program.integral.any():
         kinds = (highspy.HighsVarType.kContinuous, highspy.HighsVarType.kInteger)
-        lp.integrality_ = [kinds[whole] for whole in program.whole.tolist()]
+        lp.integrality_ = [kinds[integral] for integral in program.integral.tolist()]
     return lp
 
 
 class ClosedError(Exception):
-    """Nobody waits for the answer any more."""
+    """The solver process was closed before it returned a result."""
 
 
-class Aside:
-    """Solves one program at a time in a process of its own, until it is closed."""
+class SolverProcess:
+    """Solves one program at a time, each in a new process, until it is closed."""
 
     def __init__(self) -> None:
         self._lock = Lock()
         self._process: subprocess.Popen[bytes] | None = None
         self._closed = False
 
-    def solve(self, program: Program, settings: Mapping[str, float]) -> Outcome:
-        asked = _packed(program._asdict() | {f"setting {name}": np.array(value) for name, value in settings.items()})
-        with tempfile.TemporaryFile() as said:
+    def solve(self, program: LinearProgram, settings: Mapping[str, float]) -> SolverResult:
+        """Like the function `solve`; `settings` must contain `time_limit`. Raises ClosedError if `close` is called meanwhile."""
+        request = _pack(program._asdict() | {f"{_SETTING_PREFIX}{name}": np.array(value) for name, value in settings.items()})
+        with tempfile.TemporaryFile() as errors:
             with self._lock:
                 if self._closed:
                     raise ClosedError
                 pipe = subprocess.PIPE
-                self._process = subprocess.Popen([sys.executable, "-P", __file__], stdin=pipe, stdout=pipe, stderr=said)
-            answer, code = _answer(self._process, asked, settings["time_limit"] + _PATIENCE)
-            said.seek(0)
-            last = said.read().decode(errors="replace").splitlines()[-1:]
+                self._process = subprocess.Popen([sys.executable, "-P", __file__], stdin=pipe, stdout=pipe, stderr=errors)
+            response, exit_code = _exchange(self._process, request, settings["time_limit"] + _GRACE_SECONDS)
+            errors.seek(0)
+            last_error = errors.read().decode(errors="replace").splitlines()[-1:]
         if self._closed:
             raise ClosedError
-        if code:
-            raise RuntimeError(f"the solver's process ended with {code}: {''.join(last)}")
-        found = _unpacked(io.BytesIO(answer))
-        return Outcome(found["values"], *(found[name].item() for name in Outcome._fields[1:]))
+        if exit_code:
+            raise RuntimeError(f"the solver's process ended with {exit_code}: {''.join(last_error)}")
+        arrays = _unpack(io.BytesIO(response))
+        return SolverResult(arrays["values"], *(arrays[name].item() for name in SolverResult._fields[1:]))
 
     def close(self) -> None:
-        """Ends what is under way; there is nothing after it."""
+        """Kills the process that is running, if any, and refuses further programs."""
         with self._lock:
             self._closed = True
             if self._process is not None:
                 self._process.kill()
 
 
-def _answer(process: subprocess.Popen[bytes], asked: bytes, seconds: float) -> tuple[bytes, int]:
-    """What it writes, and its exit code; it is ended if it takes longer."""
+def _exchange(process: subprocess.Popen[bytes], request: bytes, seconds: float) -> tuple[bytes, int]:
+    """Sends the request; returns what the process writes and its exit code. The process is killed if it takes longer than `seconds`."""
     limit = Timer(seconds, process.kill)
     limit.daemon = True
     limit.start()
     with process:
         if process.stdin is None or process.stdout is None:
             raise AssertionError("both are pipes")
-        with suppress(BrokenPipeError):  # it has ended already, and says why
-            process.stdin.write(asked)
-            process.stdin.flush()  # not closed: its end tells the other side that nobody waits any more
-        answer = process.stdout.read()
-        code = process.wait()
+        with suppress(BrokenPipeError):  # the process has exited already; its exit code and stderr say why
+            process.stdin.write(request)
+            process.stdin.flush()  # stdin stays open: its end signals to the process that the parent is gone
+        response = process.stdout.read()
+        exit_code = process.wait()
     limit.cancel()
-    return answer, code
+    return response, exit_code
 
 
-def _packed(arrays: Mapping[str, Any]) -> bytes:
-    """With its length in front, so that the reader need not wait for the end of the pipe."""
+def _pack(arrays: Mapping[str, Any]) -> bytes:
+    """The arrays as bytes, preceded by their length, so that the reader need not wait for the end of the pipe."""
     file = io.BytesIO()
     np.savez(file, **arrays)
     data = file.getvalue()
     return len(data).to_bytes(8, "little") + data
 
 
-def _unpacked(file: io.BufferedIOBase) -> Arrays:
+def _unpack(file: io.BufferedIOBase) -> Arrays:
     data = file.read(int.from_bytes(file.read(8), "little"))
     with np.load(io.BytesIO(data), allow_pickle=False) as arrays:
         return dict(arrays)
 
 
 def main() -> None:
-    """The other process: one program in, one outcome out."""
+    """The other process: reads one program from stdin, writes one result to stdout."""
     with suppress(OSError):
         os.nice(19)
-    asked = _unpacked(sys.stdin.buffer)  # type: ignore[arg-type]
-    Thread(target=_end_with_the_other, daemon=True).start()
-    settings = {name.removeprefix("setting "): value.item() for name, value in asked.items() if name.startswith("setting ")}
-    outcome = solve(Program(**{name: asked[name] for name in Program._fields}), settings)
-    sys.stdout.buffer.write(_packed(outcome._asdict()))
+    request = _unpack(sys.stdin.buffer)  # type: ignore[arg-type]
+    Thread(target=_exit_with_parent, daemon=True).start()
+    settings = {name.removeprefix(_SETTING_PREFIX): value.item() for name, value in request.items() if name.startswith(_SETTING_PREFIX)}
+    result = solve(LinearProgram(**{name: request[name] for name in LinearProgram._fields}), settings)
+    sys.stdout.buffer.write(_pack(result._asdict()))
     sys.stdout.buffer.flush()
-    os._exit(0)  # the thread waits for its pipe, and need not be waited for
+    os._exit(0)  # without waiting for the thread, which blocks on its pipe
 
 
-def _end_with_the_other() -> None:
-    os.read(0, 1)  # nothing comes but the end
+def _exit_with_parent() -> None:
+    os.read(0, 1)  # the parent sends nothing more, so this returns only when stdin is closed: the parent has exited
     os._exit(1)
 
 

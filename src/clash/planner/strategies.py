@@ -1,7 +1,7 @@
-"""The three strategies, all over one cost model so that they compare.
+"""The three strategies, all under one cost model, so that their costs compare.
 
-`independent`: every query has its own stores and orders. `shared`: each query is optimised alone, equal parts run once; where
-stores disagree on the layout, the one that costs least in all. `global`: one program over all queries.
+`independent`: every query has its own stores and orders. `shared`: each query is optimised alone and equal parts run once; where queries
+need different layouts of a store, it gets the one that costs least in all. `global`: one program over all queries.
 """
 
 from __future__ import annotations
@@ -15,187 +15,212 @@ from clash.model.layout import ONE, Layout
 from clash.model.query import Query, SubJoin
 from clash.model.statistics import Statistics
 from clash.model.stream import Stream
-from clash.planner.graph import NOWHERE, Graph, Node
+from clash.plan.logical import ProbeOrder, StoreKey, StorePlan
+from clash.planner.extract_orders import probe_orders, store_plans
+from clash.planner.fixed_plan import FixedPlan, arcs_of_plans, layout_indices
+from clash.planner.graph import Graph, Node
+from clash.planner.heuristic import HeuristicSearch
 from clash.planner.integer_program import TOLERANCE
-from clash.planner.orders import ProbeOrder, StoreKey, StorePlan, probe_orders, store_plans
-from clash.planner.fixed_plan import Known, replay, wanted_layouts
-from clash.planner.heuristic import Search
+from clash.planner.placements import UNPLACED
+from clash.planner.search_space import Options, SearchSpace, build_space
 from clash.planner.solution import Solution, finish
-from clash.planner.solve import Found, solve
-from clash.planner.search_space import Options, Space, build_space
+from clash.planner.solve import SolveResult, solve
 
-AT_LEAST = 0.5  # seconds for the heuristic, even if no time is given: time_limit=0 asks for it alone
-ALONE = 0.25  # of the time limit, at most, for plans to start from
+MIN_HEURISTIC_SECONDS = 0.5  # even if no time is given: time_limit=0 requests the heuristic's plan alone
+SEPARATE_PLANS_SHARE = 0.25  # of the time limit, at most, for plans of single queries to start from
 
 
 @dataclass(frozen=True)
-class Result:
-    """What a strategy found. `bound`: no plan of this cost model costs less; `complete`: all plans were looked at."""
+class StrategyResult:
+    """The plan of a strategy; the fields are those of `LogicalPlan`."""
 
     orders: tuple[ProbeOrder, ...]
     stores: tuple[StorePlan, ...]
     cost: float
     bound: float
+    """No plan of this cost model costs less."""
     optimal: bool
     rounds: int
     variables: int
     rows: int
     complete: bool
+    """Whether all plans were considered."""
 
 
 @dataclass(frozen=True)
-class Job:
+class PlanningProblem:
+    """What a strategy plans for."""
+
     queries: tuple[Query, ...]
     statistics: Statistics
     streams: Mapping[str, Stream]
     options: Options
     deadline: float
+    """The end of the search, as `time.perf_counter` counts."""
     start: tuple[ProbeOrder, ...] = ()
+    """The orders of a plan to begin the search with."""
     start_layouts: Mapping[StoreKey, tuple[Layout, ...]] | None = None
+    """The layouts of its stores."""
 
 
-def independent(job: Job) -> Result:
-    parts = _alone(job)
-    orders = tuple(o for space, found in parts for o in probe_orders(space.graph, found.solution, space.queries[0].name))
-    stores = tuple(s for space, found in parts for s in store_plans(space.graph, found.solution, space.queries[0].name))
-    rounds = max(found.solution.rounds for _, found in parts)
-    price = job.options.model.round_cost
-    cost = sum(found.solution.cost - price * found.solution.rounds for _, found in parts) + price * rounds
-    loose = sum(found.solution.cost - found.bound for _, found in parts)  # counts every query's rounds, of which only the most are paid
-    bound = max(cost - loose, sum(floor(space) - price for space, _ in parts) + price)
-    return _result(orders, stores, cost, bound, rounds, [found for _, found in parts], all(s.complete for s, _ in parts))
+# ---- independent ----------------------------------------------------------------------------------------------------
+def plan_independent(problem: PlanningProblem) -> StrategyResult:
+    """The strategy `independent`."""
+    parts = _plan_each(problem)
+    orders = tuple(o for space, part in parts for o in probe_orders(space.graph, part.solution, space.queries[0].name))
+    stores = tuple(s for space, part in parts for s in store_plans(space.graph, part.solution, space.queries[0].name))
+    rounds = max(part.solution.rounds for _, part in parts)
+    price = problem.options.model.round_cost
+    cost = sum(part.solution.cost - price * part.solution.rounds for _, part in parts) + price * rounds
+    # The sum of all gaps counts the rounds of every query, of which only the largest number is paid: the second bound may be better.
+    gaps = sum(part.solution.cost - part.bound for _, part in parts)
+    bound = max(cost - gaps, sum(cost_floor(space) - price for space, _ in parts) + price)
+    return _result(orders, stores, cost, bound, rounds, [part for _, part in parts], all(space.complete for space, _ in parts))
 
 
-def shared(job: Job) -> Result:
-    space = build_space(job.queries, job.statistics, job.streams, job.options)
-    if not space.complete:  # too large to optimise each query for itself; `global` starts from the same plan, so it is never worse
-        alone = Search(space.graph, space.graph.lattice.targets).unshared()
-        orders, stores = probe_orders(space.graph, alone), store_plans(space.graph, alone)
-        return Result(orders, stores, alone.cost, min(floor(space), alone.cost), False, alone.rounds, 0, 0, False)
-    parts = _alone(job)
-    solution = merge(space, parts, job.deadline)
-    # whatever the plan, its part for one query costs at least what the query costs alone
-    bound = max([floor(space), *(found.bound for _, found in parts)])
-    found = [f for _, f in parts]
-    result = _result(
-        probe_orders(space.graph, solution), store_plans(space.graph, solution), solution.cost, bound, solution.rounds, found, False
-    )
+def _plan_each(problem: PlanningProblem) -> list[tuple[SearchSpace, SolveResult]]:
+    """Every query as if it were the only one; equal queries are planned once."""
+    parts = []
+    planned: dict[SubJoin, tuple[SearchSpace, SolveResult]] = {}
+    for i, query in enumerate(problem.queries):
+        if query.join not in planned:
+            space = build_space((query,), problem.statistics, problem.streams, problem.options)
+            now = time.perf_counter()
+            share = max(0.0, problem.deadline - now) / (len(problem.queries) - i)
+            result = solve(space, problem.options, min(problem.deadline, now + 4 * share))
+            bound = max(cost_floor(space), result.bound if space.complete else 0.0)
+            result = replace(result, bound=min(bound, result.solution.cost), optimal=result.optimal and space.complete)
+            planned[query.join] = (space, result)
+        space, result = planned[query.join]
+        if space.queries[0] is not query:
+            space = build_space((query,), problem.statistics, problem.streams, problem.options)
+        parts.append((space, result))
+    return parts
+
+
+# ---- shared ---------------------------------------------------------------------------------------------------------
+def plan_shared(problem: PlanningProblem) -> StrategyResult:
+    """The strategy `shared`."""
+    space = build_space(problem.queries, problem.statistics, problem.streams, problem.options)
+    graph = space.graph
+    if not space.complete:  # too large to optimise each query; `global` begins with the same plan, so it is never worse
+        solution = HeuristicSearch(graph, graph.lattice.targets).run_separately()
+        orders, stores = probe_orders(graph, solution), store_plans(graph, solution)
+        return StrategyResult(orders, stores, solution.cost, min(cost_floor(space), solution.cost), False, solution.rounds, 0, 0, False)
+    parts = _plan_each(problem)
+    solution = merge_plans(space, parts, problem.deadline)
+    # Whatever the plan, its part for one query costs at least what the query costs alone.
+    bound = max([cost_floor(space), *(part.bound for _, part in parts)])
+    orders, stores = probe_orders(graph, solution), store_plans(graph, solution)
+    result = _result(orders, stores, solution.cost, bound, solution.rounds, [part for _, part in parts], False)
     return replace(result, complete=True, optimal=bound >= solution.cost * (1 - TOLERANCE))
 
 
-def merge(space: Space, parts: list[tuple[Space, Found]], deadline: float = math.inf) -> Solution:
-    """Run the plans of single queries together. Stores that they want under several layouts take them one by one, the best in all."""
+def merge_plans(space: SearchSpace, parts: list[tuple[SearchSpace, SolveResult]], deadline: float = math.inf) -> Solution:
+    """Run the plans of single queries together.
+
+    Stores that they need under several layouts, but may have only one, get their layouts one by one, each the best for all.
+    """
     graph = space.graph
-    goals = [goal for target in graph.lattice.targets for goal in graph.goals(target)]
-    plans: list[Known] = []
-    wanted: dict[int, tuple[int, ...]] = {}
-    for alone, found in parts:
-        own = wanted_layouts(graph, {store.key: store.layouts for store in store_plans(alone.graph, found.solution)}, or_any=True)
-        plans.append(Known(probe_orders(alone.graph, found.solution), {query.name: query.join for query in alone.queries}, own))
+    goals = graph.all_goals()
+    plans: list[FixedPlan] = []
+    needed: dict[int, tuple[int, ...]] = {}  # store → the layouts that some plan has
+    for part_space, part in parts:
+        own = layout_indices(graph, {store.key: store.layouts for store in store_plans(part_space.graph, part.solution)}, or_any=True)
+        joins = {query.name: query.join for query in part_space.queries}
+        plans.append(FixedPlan(probe_orders(part_space.graph, part.solution), joins, own))
         for store, layouts in own.items():
-            wanted[store] = tuple(sorted({*wanted.get(store, ()), *layouts}))
+            needed[store] = tuple(sorted({*needed.get(store, ()), *layouts}))
 
-    alone_stores = {store: layouts for store, layouts in wanted.items() if graph.stores[store].alone}
+    def combine(settled: dict[int, tuple[int, ...]]) -> Solution:
+        arcs = arcs_of_plans(graph, [replace(plan, layouts={**needed, **plan.layouts, **settled}) for plan in plans])
+        return finish(graph, goals, arcs, {} if graph.model.free_copies else {**needed, **settled})
 
-    def attempt(settled: dict[int, tuple[int, ...]]) -> Solution:
-        walked = replay(graph, [replace(plan, layouts={**wanted, **plan.layouts, **settled}) for plan in plans])
-        return finish(graph, goals, walked, {} if graph.model.free_copies else {**wanted, **settled})
-
-    choices = {store: layouts for store, layouts in alone_stores.items() if len(layouts) > 1}
-    now = {store: layouts[:1] for store, layouts in alone_stores.items()}
-    best = attempt(now)
+    single_layout = {store: layouts for store, layouts in needed.items() if graph.stores[store].single_layout}
+    choices = {store: layouts for store, layouts in single_layout.items() if len(layouts) > 1}
+    settled = {store: layouts[:1] for store, layouts in single_layout.items()}
+    best = combine(settled)
     for _ in range(2):
         before = best.cost
         for store, layouts in choices.items():
             if time.perf_counter() > deadline:
                 return best
             for layout in layouts:
-                if (layout,) != now[store]:
-                    other = attempt({**now, store: (layout,)})
+                if (layout,) != settled[store]:
+                    other = combine({**settled, store: (layout,)})
                     if other.cost < best.cost - 1e-9:
-                        best, now = other, {**now, store: (layout,)}
+                        best, settled = other, {**settled, store: (layout,)}
         if best.cost == before:
             break
     return best
 
 
-def together(job: Job) -> Result:
+# ---- global ---------------------------------------------------------------------------------------------------------
+def plan_global(problem: PlanningProblem) -> StrategyResult:
     """The strategy `global`."""
     began = time.perf_counter()
-    space = build_space(job.queries, job.statistics, job.streams, job.options)
-    # writing a large plan down takes a good part of what reading its queries took: leave that much time
-    job = replace(job, deadline=job.deadline - 0.4 * (time.perf_counter() - began))
+    space = build_space(problem.queries, problem.statistics, problem.streams, problem.options)
+    # Extracting a large plan takes a good part of the time that building its search space took: that much is reserved.
+    problem = replace(problem, deadline=problem.deadline - 0.4 * (time.perf_counter() - began))
     graph = space.graph
+    several = len(graph.lattice.targets) > 1
     start: Mapping[int, int] = {}
-    held: list[Solution] = []  # plans that are there already
-    if job.start:
-        layouts = wanted_layouts(graph, job.start_layouts or {})
-        start = replay(graph, [Known(job.start, {query.name: query.join for query in job.queries}, layouts)])
-        goals = [goal for target in graph.lattice.targets for goal in graph.goals(target)]
-        if all(goal in start or graph.is_root(goal) for goal in goals):
-            held.append(finish(graph, goals, start, {} if graph.model.free_copies else layouts))
-    many = len(graph.lattice.targets) > 1
-    if many and space.complete and job.options.model.full and not start and job.options.formulation == "compact":
-        # under `full` layouts decide more than orders do: start from queries planned alone, their stores reconciled
+    candidates: list[Solution] = []  # complete plans that exist before the search
+    if problem.start:
+        start, given = _given_start(graph, problem)
+        candidates += given
+    if several and space.complete and problem.options.model.full and not start and problem.options.formulation == "compact":
+        # Under `full`, layouts matter more than orders: start from queries planned separately, their stores' layouts reconciled.
         now = time.perf_counter()
-        until = now + ALONE * (job.deadline - now)
-        held.append(merge(space, _alone(replace(job, deadline=until)), until))
-        start = held[0].into
-    spare = 0.1 * max(0.0, job.deadline - time.perf_counter()) if many else 0.0
-    least = floor(space)
-    found = solve(space, job.options, job.deadline - spare, start, least, AT_LEAST)
-    solution = min([found.solution, *held], key=lambda s: s.cost)
-    if not found.optimal and many and space.complete and time.perf_counter() < job.deadline:
-        # cut off: at least never worse than `shared`
-        solution = min(solution, merge(space, _alone(job), job.deadline), key=lambda s: s.cost)
-    bound = max(least, found.bound if space.complete else 0.0)
-    result = _result(
-        probe_orders(graph, solution), store_plans(graph, solution), solution.cost, bound, solution.rounds, [found], space.complete
-    )
-    return replace(result, optimal=True, bound=solution.cost) if bound >= solution.cost * (1 - TOLERANCE) else result
+        until = now + SEPARATE_PLANS_SHARE * (problem.deadline - now)
+        candidates.append(merge_plans(space, _plan_each(replace(problem, deadline=until)), until))
+        start = candidates[-1].into
+    reserve = 0.1 * max(0.0, problem.deadline - time.perf_counter()) if several else 0.0
+    floor = cost_floor(space)
+    result = solve(space, problem.options, problem.deadline - reserve, start, floor, MIN_HEURISTIC_SECONDS)
+    solution = min([result.solution, *candidates], key=lambda s: s.cost)
+    if not result.optimal and several and space.complete and time.perf_counter() < problem.deadline:
+        # The time limit ended the search: make sure that the plan is at least no worse than that of `shared`.
+        solution = min(solution, merge_plans(space, _plan_each(problem), problem.deadline), key=lambda s: s.cost)
+    bound = max(floor, result.bound if space.complete else 0.0)
+    orders, stores = probe_orders(graph, solution), store_plans(graph, solution)
+    plan = _result(orders, stores, solution.cost, bound, solution.rounds, [result], space.complete)
+    return replace(plan, optimal=True, bound=solution.cost) if bound >= solution.cost * (1 - TOLERANCE) else plan
 
 
-def floor(space: Space) -> float:
-    """What every plan pays, looked at or not: each tuple's first step, and each base store once."""
-    graph = space.graph
-    roots = {node for target in graph.lattice.targets for goal in graph.goals(target) for node in [_root(graph, goal)] if node is not None}
-    cost = sum(_cheapest_out(graph, root) for root in roots)
-    cheapest = Layout("hash") if graph.model.workers > 1 else ONE
-    cost += sum(graph.model.store(cheapest, store.rows, 1, False) for store in graph.stores if store.stream is not None)
-    return cost + graph.model.round_cost
+def _given_start(graph: Graph, problem: PlanningProblem) -> tuple[dict[int, int], list[Solution]]:
+    """The arcs of the plan to begin with, as far as the graph contains it, and the plan itself if it answers all queries."""
+    layouts = layout_indices(graph, problem.start_layouts or {})
+    arcs = arcs_of_plans(graph, [FixedPlan(problem.start, {query.name: query.join for query in problem.queries}, layouts)])
+    goals = graph.all_goals()
+    if not all(goal in arcs or graph.is_root(goal) for goal in goals):
+        return arcs, []
+    return arcs, [finish(graph, goals, arcs, {} if graph.model.free_copies else layouts)]
+
+
+# ---- bounds and results ---------------------------------------------------------------------------------------------
+def cost_floor(space: SearchSpace) -> float:
+    """What every plan pays, whether it was considered or not: each tuple's first step, each base store once, and one round."""
+    graph, model = space.graph, space.graph.model
+    roots = {root for goal in graph.all_goals() if (root := _root(graph, goal)) is not None}
+    cost = sum(_least_first_step_cost(graph, root) for root in roots)
+    cheapest = Layout("hash") if model.workers > 1 else ONE
+    cost += sum(model.store(cheapest, store.rows, 1, False) for store in graph.stores if store.stream is not None)
+    return cost + model.round_cost
 
 
 def _root(graph: Graph, goal: int) -> int | None:
+    """The root of all paths to the goal; None for a query of one relation, which needs no step."""
     node = graph.nodes[goal]
     join = graph.lattice.subs[node.sub].join
     single = graph.lattice.find(join.sub([node.origin]))
-    return None if len(join.relations) == 1 or single is None else graph.find(Node(node.origin, single, NOWHERE))
+    return None if len(join.relations) == 1 or single is None else graph.find(Node(node.origin, single, UNPLACED))
 
 
-def _cheapest_out(graph: Graph, root: int) -> float:
-    """A first step sends every tuple once, to one place at best; under `full` it may stay where the own store puts it."""
-    sub = graph.lattice.subs[graph.nodes[root].sub]
-    model = graph.model
-    return sub.rows if not model.full else sub.rows * model.weights.probe
-
-
-def _alone(job: Job) -> list[tuple[Space, Found]]:
-    """Every query as if it were the only one; equal queries are planned once."""
-    parts = []
-    known: dict[SubJoin, tuple[Space, Found]] = {}
-    for i, query in enumerate(job.queries):
-        if query.join not in known:
-            space = build_space((query,), job.statistics, job.streams, job.options)
-            now = time.perf_counter()
-            share = max(0.0, job.deadline - now) / (len(job.queries) - i)
-            found = solve(space, job.options, min(job.deadline, now + 4 * share))
-            bound = max(floor(space), found.bound if space.complete else 0.0)
-            known[query.join] = (space, replace(found, bound=min(bound, found.solution.cost), optimal=found.optimal and space.complete))
-        space, found = known[query.join]
-        if space.queries[0] is not query:
-            space = build_space((query,), job.statistics, job.streams, job.options)
-        parts.append((space, found))
-    return parts
+def _least_first_step_cost(graph: Graph, root: int) -> float:
+    """A first step sends every tuple to at least one worker; under `full` the tuple may be where its own store places it already."""
+    rows = graph.lattice.subs[graph.nodes[root].sub].rows
+    return rows * graph.model.weights.probe if graph.model.full else rows
 
 
 def _result(
@@ -204,9 +229,10 @@ def _result(
     cost: float,
     bound: float,
     rounds: int,
-    found: list[Found],
+    parts: list[SolveResult],
     complete: bool,
-) -> Result:
-    optimal = complete and all(f.optimal for f in found)
+) -> StrategyResult:
+    optimal = complete and all(part.optimal for part in parts)
     bound = cost if optimal else max(0.0, min(bound, cost))
-    return Result(orders, stores, cost, bound, optimal, rounds, sum(f.variables for f in found), sum(f.rows for f in found), complete)
+    variables, rows = sum(part.variables for part in parts), sum(part.rows for part in parts)
+    return StrategyResult(orders, stores, cost, bound, optimal, rounds, variables, rows, complete)

@@ -7,9 +7,9 @@ import pytest
 import clash
 from clash.model.query import SubJoin
 from clash.model.stream import Stream
-from clash.planner.statistics_text import normal_statistics
 from clash.planner.cardinalities import Sizes
 from clash.sql import parse_query
+from clash.sql.statistics_text import normal_statistics
 
 STREAMS = {name: Stream.of(name, {"a": "bigint", "b": "bigint", "c": "bigint", "v": "int"}) for name in "RSTU"}
 

@@ -1,0 +1,190 @@
+"""Builds the graph over a lattice: roots, steps, MIRs and deliveries, by ascending size of the sub-joins.
+
+Besides steps there are two kinds of arcs that keep the solvers free of special cases: from a root to where the origin's own store places
+the tuple, and from a complete partial result to the node that stands for "fed into its store" or "delivered". A tuple of a replicated store
+is on every worker: all workers probe what all of them have, each for itself, until a partitioned store leaves every row on one of them;
+only then can it be delivered.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+
+from clash.model.layout import ALL, Layout
+from clash.model.query import EqualityClass
+from clash.model.relation import Attribute, Relation
+from clash.planner.cardinalities import Sizes
+from clash.planner.cost_model import CostModel
+from clash.planner.graph import Graph, Store
+from clash.planner.lattice import Lattice, Sub
+from clash.planner.placements import (
+    ANY_WORKER,
+    DELIVERED,
+    EVERY_WORKER,
+    FED,
+    UNPLACED,
+    Placement,
+    PlacementRules,
+    hashed_attribute,
+    known_attributes,
+    matches_layout,
+)
+
+SMALL_SHARE = 0.02  # of all rows; where layouts are preset, a stream whose copies together are no larger is replicated
+
+
+def build_graph(
+    lattice: Lattice,
+    sizes: Sizes,
+    model: CostModel,
+    mirs: bool,
+    exact: Callable[[EqualityClass], bool],
+    preset_layouts: bool = False,
+) -> Graph:
+    """The graph of all steps between the subs of the lattice.
+
+    `exact` is as for `PlacementRules`. `preset_layouts`: each store has one layout, chosen here; it is meant for query sets whose probe
+    orders alone are more than can be searched.
+    """
+    builder = _GraphBuilder(lattice, model, mirs, PlacementRules(lattice, model, exact), preset_layouts)
+    builder.add_base_stores(sizes)
+    for sub in sorted(lattice.subs, key=lambda s: s.size):
+        if sub.size == 1:
+            builder.add_root(sub)
+            continue
+        for a, b in sub.splits:
+            builder.add_steps(lattice.subs[a], lattice.subs[b], sub)
+            builder.add_steps(lattice.subs[b], lattice.subs[a], sub)
+        if mirs:
+            builder.add_mir(sub)
+    if model.full:
+        for target in lattice.targets:
+            builder.add_deliveries(lattice.subs[target.sub])
+    return builder.graph
+
+
+class _GraphBuilder:
+    def __init__(self, lattice: Lattice, model: CostModel, mirs: bool, rules: PlacementRules, preset_layouts: bool) -> None:
+        self.graph = Graph(lattice, model, mirs, rules)
+        self._lattice, self._model, self._rules, self._preset_layouts = lattice, model, rules, preset_layouts
+        self._placed_nodes: dict[tuple[Relation, int], list[tuple[Placement, int]]] = {}
+
+    def add_base_stores(self, sizes: Sizes) -> None:
+        """One store per stream that some query joins with another relation."""
+        lattice, model = self._lattice, self._model
+        uses = Counter((a.relation.stream, a.column) for t in lattice.targets for c in lattice.subs[t.sub].join.classes for a in c)
+        joined = {s for t in lattice.targets if lattice.subs[t.sub].size > 1 for s in t.parts}
+        singles: dict[str, list[Sub]] = {}
+        for sub in lattice.subs:
+            if sub.size == 1 and sub.id in joined:
+                singles.setdefault(sub.relations[0].stream, []).append(sub)
+        for stream, subs in singles.items():
+            columns = sorted({column for sub in subs for _, column in sub.outside})
+            layouts = [Layout("hash", column) for column in columns] or [Layout("hash")]
+            rows = sizes.base_store_rows([sub.join for sub in subs])
+            if self._preset_layouts:
+                small = rows * model.workers <= SMALL_SHARE * sum(s.rows for group in singles.values() for s in group)
+                layouts = [ALL] if small and model.full else [max(layouts, key=lambda h: (uses[stream, str(h.column)], str(h.column)))]
+            self.graph.add_store(stream, None, rows, self._candidate_layouts(layouts), [sub.id for sub in subs])
+
+    def _candidate_layouts(self, hash_layouts: list[Layout]) -> list[Layout]:
+        return hash_layouts[:1] if self._preset_layouts else self._model.candidate_layouts(hash_layouts)
+
+    def add_root(self, sub: Sub) -> None:
+        """A tuple starts unplaced. It is sent to its own store in any case, so being where that store's layout places it is free."""
+        graph, origin = self.graph, sub.relations[0]
+        root = graph.add_node(origin, sub.id, UNPLACED)
+        store = graph.find_store(sub)
+        if not self._model.full or self._model.workers == 1 or store is None:
+            return
+        for i, layout in enumerate(store.layouts):
+            placement = self._rules.after(sub, layout, hashed_attribute(layout, sub))
+            if placement == UNPLACED and layout.kind == "hash" and layout.column is not None:
+                placement = ANY_WORKER  # no later step needs that worker, but it suffices to probe replicated stores
+            if layout == ALL and sub.id in self._rules.inner:
+                placement = EVERY_WORKER
+            if placement != UNPLACED:
+                graph.add_arc(root, graph.add_node(origin, sub.id, placement), 0.0, store.id, (i,), 0, -1)
+
+    def add_steps(self, before: Sub, probed: Sub, after: Sub) -> None:
+        """All arcs by which partial results over `before` probe the store of `probed` and become `after`."""
+        graph = self.graph
+        if probed.size > 1 and not graph.has_store(probed.id):
+            return
+        store = graph.store_of(probed)
+        known_keys = known_attributes(before, probed, after)
+        variants: dict[Placement, list[tuple[Placement, float, int, tuple[int, ...]]]] = {}  # they do not depend on the origin
+        for origin in before.relations:
+            for placement, tail in self._placements(origin, before):
+                if placement not in variants:
+                    variants[placement] = self._step_variants(placement, store, known_keys, before, probed, after)
+                for head_placement, cost, hop, layouts in variants[placement]:
+                    graph.add_arc(tail, graph.add_node(origin, after.id, head_placement), cost, store.id, layouts, hop, probed.id)
+
+    def _step_variants(
+        self, placement: Placement, store: Store, known_keys: set[Attribute], before: Sub, probed: Sub, after: Sub
+    ) -> list[tuple[Placement, float, int, tuple[int, ...]]]:
+        """(placement after, cost, hop, layouts) of a step from `placement`; layouts that make no difference share one variant."""
+        model, rules, rows = self._model, self._rules, before.rows / before.size
+        merged: dict[tuple[Placement, float, int], list[int]] = {}
+        for i, layout in enumerate(store.layouts):
+            attribute = hashed_attribute(layout, probed)
+            key_known = layout.kind != "hash" or attribute in known_keys
+            if not model.full:
+                merged.setdefault((UNPLACED, model.step(layout, rows, key_known, False), 0), []).append(i)
+                continue
+            stays = model.workers == 1 or rules.stays(placement, layout, attribute, before, after)
+            head_placement = rules.widen(placement, after) if layout == ALL else rules.after(after, layout, attribute)
+            hop = 0 if stays or before.size == 1 else 1
+            cost = model.step(layout, rows, key_known, stays, placement == EVERY_WORKER)
+            merged.setdefault((head_placement, cost, hop), []).append(i)
+        if model.free_copies:  # a copy whose key is known costs nothing, so no step broadcasts where there is one
+            cheapest = min(cost for _, cost, _ in merged)
+            merged = {key: layouts for key, layouts in merged.items() if key[1] == cheapest}
+        return [(*key, _unless_all(layouts, store)) for key, layouts in merged.items()]
+
+    def add_mir(self, sub: Sub) -> None:
+        """A store for the sub, if steps continue from it and every one of its relations can feed it; under `full` the arcs that feed it."""
+        if sub.id not in self._rules.inner or not all(self._placements(origin, sub) for origin in sub.relations):
+            return
+        hash_layouts = [Layout("hash", column, relation) for relation, column in sorted(sub.outside)] or [Layout("hash")]
+        store = self.graph.add_store(None, sub.id, sub.rows, self._candidate_layouts(hash_layouts), [])
+        if not self._model.full:
+            return
+        for origin in sub.relations:
+            for placement, tail in self._placements(origin, sub):
+                merged: dict[tuple[float, int], list[int]] = {}
+                for i, layout in enumerate(store.layouts):
+                    if placement == EVERY_WORKER and layout != ALL:
+                        continue  # every worker would insert the same row
+                    stays = self._model.workers == 1 or matches_layout(placement, layout)
+                    key = (self._model.feed(layout, sub.rows / sub.size, stays), 0 if stays else 1)
+                    merged.setdefault(key, []).append(i)
+                for (cost, hop), layouts in merged.items():
+                    fed = self.graph.add_node(origin, sub.id, FED)
+                    self.graph.add_arc(tail, fed, cost, store.id, _unless_all(layouts, store), hop, -1)
+
+    def add_deliveries(self, sub: Sub) -> None:
+        """The arcs by which complete results leave; not from EVERY_WORKER, where each worker would deliver the same rows."""
+        for origin in sub.relations:
+            for placement, tail in self._placements(origin, sub):
+                if placement != EVERY_WORKER:
+                    self.graph.add_arc(tail, self.graph.add_node(origin, sub.id, DELIVERED), 0.0, -1, (), 0, -1)
+
+    def _placements(self, origin: Relation, sub: Sub) -> list[tuple[Placement, int]]:
+        """The placements that rows of (origin, sub) can have, each with its node.
+
+        It must be called only once all steps into the sub have been added: the answer is cached.
+        """
+        placements = self._placed_nodes.get((origin, sub.id))
+        if placements is None:
+            nodes = [(self.graph.nodes[index], index) for index in self.graph.nodes_of(sub.id)]
+            placed = [(node.placement, index) for node, index in nodes if node.origin == origin and node.placement not in (FED, DELIVERED)]
+            placements = self._placed_nodes[origin, sub.id] = sorted(placed, key=lambda item: (isinstance(item[0], Attribute), item[0]))
+        return placements
+
+
+def _unless_all(layouts: list[int], store: Store) -> tuple[int, ...]:
+    """As an arc names the layouts that it needs: empty if they are all that the store can have."""
+    return () if len(layouts) == len(store.layouts) else tuple(layouts)
