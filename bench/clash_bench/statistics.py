@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from clash.columnar.block import Block
 from clash.coordinator.adaptive.plan_pricing import price_plan
-from clash.inprocess import InProcessEngine
+from clash.inprocess.engine import InProcessEngine
 from clash.model.block_columns import EVENT_TIME
 from clash.model.query import Query
 from clash.model.statistics import Statistics

@@ -10,8 +10,7 @@ if TYPE_CHECKING:
     from clash.errors import CheckpointError, ClashError, DataError, OptionError, QueryError, SinkError, SourceError, StateError
     from clash.model.statistics import Statistics
     from clash.model.stream import Stream
-    from clash.planner.optimize import optimize
-    from clash.planner.plan import Plan
+    from clash.optimizer import Plan, optimize
     from clash.spark.configure import configure
     from clash.spark.engine import Engine
 
@@ -26,11 +25,11 @@ _WHERE = {
     "SourceError": "clash.errors",
     "StateError": "clash.errors",
     "Engine": "clash.spark.engine",
-    "Plan": "clash.planner.plan",
+    "Plan": "clash.optimizer",
     "Statistics": "clash.model.statistics",
     "Stream": "clash.model.stream",
     "configure": "clash.spark.configure",
-    "optimize": "clash.planner.optimize",
+    "optimize": "clash.optimizer",
 }
 
 __all__ = [

@@ -15,7 +15,7 @@ import pytest
 
 from clash.cli.row_content import Content, file_content, table_content
 from clash.errors import ClashError, OptionError
-from clash.inprocess import InProcessEngine
+from clash.inprocess.engine import InProcessEngine
 from clash.sql import parse_queries
 from clash_bench import tpch
 from clash_bench.monitor import KINDS, Memory, Monitor

@@ -25,7 +25,7 @@ from clash.cli.demo_run import Shop, check
 from clash.cli.paint import paint, show_plan
 from clash.errors import ClashError
 from clash.expressions.arrow_types import arrow_type
-from clash.inprocess import InProcessEngine
+from clash.inprocess.engine import InProcessEngine
 
 
 def test_demo() -> None:

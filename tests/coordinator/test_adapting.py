@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from clash.coordinator.adaptive.replanner import Policy
-from clash.inprocess import InProcess
+from clash.inprocess.engine import InProcessEngine
 from clash.model.statistics import Statistics
 from clash.model.stream import Stream
 
@@ -34,24 +34,24 @@ def tables(batch: int, fan: int = 1) -> dict[str, pa.Table]:
     }
 
 
-def engine(statistics: Statistics | None) -> InProcess:
-    run = InProcess(STREAMS, {"q": QUERY}, workers=4, adaptive=True, statistics=statistics)
-    run.driver.planner.policy = Policy(idle=0, busy=0, rest=0, alert=0, seconds=0)  # by no clock but the batches'
+def engine(statistics: Statistics | None) -> InProcessEngine:
+    run = InProcessEngine(STREAMS, {"q": QUERY}, workers=4, adaptive=True, statistics=statistics)
+    run.coordinator.planner.policy = Policy(idle=0, busy=0, rest=0, alert=0, seconds=0)  # by no clock but the batches'
     return run
 
 
-def play(run: InProcess, first: int, last: int, fan: int = 1) -> dict[str, list[pa.Table]]:
+def play(run: InProcessEngine, first: int, last: int, fan: int = 1) -> dict[str, list[pa.Table]]:
     """The rows that were played, by stream."""
     found: dict[str, list[pa.Table]] = {name: [] for name in COLUMNS}
     for batch in range(first, last):
         for name, table in tables(batch, fan).items():
             found[name].append(table)
         run.batch({name: played[-1] for name, played in found.items()})
-        run.driver.planner.wait()
+        run.coordinator.replanner.wait()
     return found
 
 
-def close(run: InProcess, played: list[dict[str, list[pa.Table]]]) -> None:
+def close(run: InProcessEngine, played: list[dict[str, list[pa.Table]]]) -> None:
     """Its results are the batch join's."""
     with duckdb.connect() as connection:
         for name in COLUMNS:

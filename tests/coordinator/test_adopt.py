@@ -10,7 +10,7 @@ from unittest.mock import patch
 import pyarrow as pa
 import pytest
 
-from clash.inprocess import InProcess
+from clash.inprocess.engine import InProcessEngine
 from clash.model.stream import Stream
 from clash.state import failpoints
 
@@ -24,12 +24,12 @@ def rows(batch: int) -> dict[str, pa.Table]:
     return {name: pa.table({"a": [1, 1], "x": [batch, batch], "y": [batch, batch]}) for name in "RS"}
 
 
-def independent(path: Path | None = None, streams: list[Stream] = STREAMS, **queries: str) -> InProcess:
+def independent(path: Path | None = None, streams: list[Stream] = STREAMS, **queries: str) -> InProcessEngine:
     uri = None if path is None else str(path)
-    return InProcess(streams, queries or {"q": PAIRS}, strategy="independent", uri=uri, options={"rewrite_rows": 2})
+    return InProcessEngine(streams, queries or {"q": PAIRS}, strategy="independent", uri=uri, tuning={"relayout_rows": 2})
 
 
-def pairs(run: InProcess, query: str) -> list[tuple[int, int]]:
+def pairs(run: InProcessEngine, query: str) -> list[tuple[int, int]]:
     return sorted((row["r"], row["s"]) for row in run.results(query).to_pylist())
 
 
@@ -38,18 +38,18 @@ def since(first: int, end: int, oldest: int = 0) -> list[tuple[int, int]]:
     return [pair for pair in every if max(pair) >= first]
 
 
-def containers(run: InProcess) -> dict[str, set[str]]:
+def containers(run: InProcessEngine) -> dict[str, set[str]]:
     """Files by store; all that are there are named."""
     found: dict[str, set[str]] = {}
-    for record in run.driver.manifest.containers:
+    for record in run.coordinator.manifest.containers:
         found.setdefault(record.store, set()).add(record.path)
-    there = {f"state/{name}" for name in run.driver.storage.list("state", recursive=True)}
+    there = {f"state/{name}" for name in run.coordinator.storage.list("state", recursive=True)}
     assert there == {path for paths in found.values() for path in paths}
     return found
 
 
 @pytest.fixture
-def run(tmp_path: Path) -> Iterator[InProcess]:
+def run(tmp_path: Path) -> Iterator[InProcessEngine]:
     made = independent(tmp_path)
     for batch in range(3):
         made.batch(rows(batch))
@@ -57,22 +57,22 @@ def run(tmp_path: Path) -> Iterator[InProcess]:
     containers(made)
 
 
-def test_both_go_on_with_the_same_files(run: InProcess) -> None:
+def test_both_go_on_with_the_same_files(run: InProcessEngine) -> None:
     """And each merges, or rewrites, its own in its own time."""
     before = containers(run)
     change = run.add_query("p", PAIRS)
     run.batch(rows(3))
     assert (change.batch, change.complete_from) == (3, 3)
     shared = {path for paths in before.values() for path in paths}
-    assert any(record.donor and record.path in shared for record in run.driver.manifest.containers)
+    assert any(record.donor and record.path in shared for record in run.coordinator.manifest.containers)
     for batch in range(4, 12):
         run.batch(rows(batch))
-    assert all(record.donor is None for record in run.driver.manifest.containers)  # windows never end, so they are rewritten
+    assert all(record.donor is None for record in run.coordinator.manifest.containers)  # windows never end, so they are rewritten
     assert pairs(run, "q") == since(0, 12)
     assert pairs(run, "p") == since(3, 12)
 
 
-def test_a_donor_may_go_at_the_same_border(run: InProcess) -> None:
+def test_a_donor_may_go_at_the_same_border(run: InProcessEngine) -> None:
     run.add_query("p", PAIRS)
     run.remove_query("q")
     run.batch(rows(3))
@@ -88,18 +88,18 @@ def test_a_donor_may_go_at_the_same_border(run: InProcess) -> None:
 
 
 @pytest.mark.parametrize("point", ["after-generation", "after-record", "before-manifest", "after-manifest", "after-cleanup"])
-def test_a_crash_takes_over_once(run: InProcess, point: str) -> None:
+def test_a_crash_takes_over_once(run: InProcessEngine, point: str) -> None:
     run.add_query("p", PAIRS)
     failpoints._reached.clear()
     with patch.dict(os.environ, CLASH_FAILPOINT=f"{point}@1!raise"), pytest.raises(RuntimeError, match="fail point"):
         run.batch(rows(3))
     run.restart()
-    if run.driver.last < 3:
-        if run.driver.generation.number == 0:  # it was not recorded, so it is asked for again
+    if run.coordinator.last < 3:
+        if run.coordinator.generation.number == 0:  # it was not recorded, so it is asked for again
             run.add_query("p", PAIRS)
         run.batch(rows(3))
     else:
-        run.driver.finish(3)
+        run.coordinator.publish(3)
     run.batch(rows(4))
     assert pairs(run, "p") == since(3, 5)
 
@@ -110,7 +110,7 @@ def test_of_every_stream_the_one_that_lacks_least_is_taken() -> None:
         run.batch(rows(batch))
     change = run.add_query("p", PAIRS)  # of R, narrow has only some rows, and of S, other has no x
     run.batch(rows(3))
-    taken = {(adoption.stream, adoption.donor) for adoption in run.driver.generation.adopted}
+    taken = {(adoption.stream, adoption.donor) for adoption in run.coordinator.generation.adopted}
     assert taken == {("R", "other"), ("S", "narrow")}
     assert change.complete_from == 3
     assert pairs(run, "p") == since(3, 4)
@@ -139,10 +139,10 @@ def test_a_query_in_the_place_of_another() -> None:
     assert pairs(run, "p") == since(2, 3)
 
 
-def test_without_history_nothing_is_taken(run: InProcess) -> None:
+def test_without_history_nothing_is_taken(run: InProcessEngine) -> None:
     run.add_query("p", PAIRS, history=False)
     run.batch(rows(3))
-    assert all(record.donor is None for record in run.driver.manifest.containers)
+    assert all(record.donor is None for record in run.coordinator.manifest.containers)
     assert pairs(run, "p") == since(3, 4, oldest=3)
 
 

@@ -7,12 +7,12 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 
-from clash.coordinator.lifecycle.backfill import filled
-from clash.inprocess import InProcess
+from clash.columnar.block import ARRIVAL
+from clash.coordinator.lifecycle.backfill import filled_stores
+from clash.inprocess.engine import InProcessEngine
 from clash.model.statistics import Statistics
 from clash.model.stream import Stream
 from clash.state.container import read_container
-from clash.columnar.block import ARRIVAL
 
 STREAMS = [Stream.of(name, {"a": "bigint", "b": "bigint"}) for name in "RST"]
 RST = "SELECT R.a, T.b FROM R JOIN S ON R.a = S.a JOIN T ON S.b = T.b"
@@ -25,22 +25,22 @@ def rows(**counts: int) -> dict[str, pa.Table]:
     return {name: pa.table({"a": pa.array([1] * n, pa.int64()), "b": pa.array([1] * n, pa.int64())}) for name, n in counts.items()}
 
 
-def started(*batches: dict[str, pa.Table]) -> InProcess:
+def started(*batches: dict[str, pa.Table]) -> InProcessEngine:
     """A run whose next batch introduces S⋈T."""
-    run = InProcess(STREAMS, {"q": RST}, mirs=False, options={"rewrite_rows": MOST})
+    run = InProcessEngine(STREAMS, {"q": RST}, mirs=False, tuning={"relayout_rows": MOST})
     for batch in batches:
         run.batch(batch)
-    plan = InProcess(STREAMS, {"q": RST}, statistics=RARE).driver.generation.plan
+    plan = InProcessEngine(STREAMS, {"q": RST}, statistics=RARE).coordinator.generation.plan
     assert [store.key.join is not None for store in plan.stores].count(True) == 1
     run.replan(plan)
     return run
 
 
-def fill(run: InProcess, *batches: dict[str, pa.Table], upto: int = 100) -> list[tuple[int, int]]:
+def fill(run: InProcessEngine, *batches: dict[str, pa.Table], upto: int = 100) -> list[tuple[int, int]]:
     """The ranges that are replayed, until all are, or by `upto` batches; `batches` come meanwhile."""
     ranges: list[tuple[int, int]] = []
-    while len(ranges) < upto and not filled(run.driver.generation, run.driver.manifest.filled):
-        work = run.driver.begin(run.driver.last + 1, 0, run.partitions)  # what is recorded is run by the batch below
+    while len(ranges) < upto and not filled_stores(run.coordinator.generation, run.coordinator.manifest.backfilled):
+        work = run.coordinator.begin(run.coordinator.last + 1, 0, run.partitions)  # what is recorded is run by the batch below
         assert work is not None
         ((_, first, end),) = work.backfill
         run.batch(batches[len(ranges)] if len(ranges) < len(batches) else {})
@@ -48,15 +48,15 @@ def fill(run: InProcess, *batches: dict[str, pa.Table], upto: int = 100) -> list
     return ranges
 
 
-def arrivals(run: InProcess, *stores: str) -> np.ndarray:
+def arrivals(run: InProcessEngine, *stores: str) -> np.ndarray:
     """Of all rows of streams that are stored in one copy."""
-    found = [read_container(run.driver.storage, r.path).batch for r in run.driver.manifest.containers if r.store in stores and not r.copy]
+    found = [read_container(run.coordinator.storage, r.path).batch for r in run.coordinator.manifest.containers if r.store in stores and not r.copy]
     return np.unique(np.concatenate([batch.column(ARRIVAL).to_numpy() for batch in found]))
 
 
-def check(run: InProcess, ranges: list[tuple[int, int]]) -> None:
+def check(run: InProcessEngine, ranges: list[tuple[int, int]]) -> None:
     """One after the other up to the store's beginning; each row that may complete something once, and about `MOST` of them together."""
-    begun = next(iter(run.driver.generation.introduced.values())).arrival
+    begun = next(iter(run.coordinator.generation.introduced.values())).arrival
     seen = arrivals(run, "s_S", "s_T")
     assert [first for first, _ in ranges[1:]] == [upto for _, upto in ranges[:-1]]
     assert ranges[-1][1] == begun
@@ -67,7 +67,7 @@ def check(run: InProcess, ranges: list[tuple[int, int]]) -> None:
 def test_what_others_got_does_not_count() -> None:
     run = started(rows(S=5, T=5), rows(R=5000))
     assert len(fill(run)) == 1
-    assert run.driver.generation.introduced.keys() == run.driver.manifest.filled.keys()
+    assert run.coordinator.generation.introduced.keys() == run.coordinator.manifest.backfilled.keys()
     run.batch(rows(R=1))
     assert run.results("q").num_rows == 5001 * 5 * 5
 
@@ -93,7 +93,7 @@ def test_parts_may_be_merged_and_laid_out_anew_meanwhile() -> None:
     ranges = fill(run, rows(S=30, T=30), rows(S=100, T=100), upto=3)
     for workers in (3, 2):
         run.rescale(workers)
-        run.replan(replace(run.driver.changes.setup, mirs=True).optimize(RARE))
+        run.replan(replace(run.coordinator.changes.setup, mirs=True).optimize(RARE))
         ranges += fill(run, rows(R=1, S=1, T=1), upto=2)
     ranges += fill(run)
     check(run, ranges)

@@ -15,11 +15,11 @@ import pyarrow as pa
 import pytest
 
 from clash.coordinator.control.changes import Change
-from clash.coordinator.coordinator import Driver
-from clash.inprocess import InProcess
+from clash.coordinator.coordinator import Coordinator
+from clash.inprocess.engine import InProcessEngine
 from clash.model.statistics import Statistics
 from clash.model.stream import Stream
-from clash.planner.plan import Plan
+from clash.optimizer import Plan
 from clash.state import failpoints
 from clash.state.memory_storage import MemoryStorage
 
@@ -85,7 +85,7 @@ def random_asked(random: Random, name: str, batch: int) -> Asked:
     return Asked(name, streams, narrowed, random.random() < 0.7, batch)
 
 
-def random_plan(random: Random, driver: Driver) -> Plan | None:
+def random_plan(random: Random, driver: Coordinator) -> Plan | None:
     if random.random() < 0.5:
         return None
     rates = {s: random.choice([1, 10, 1000, 100000]) for s in COLUMNS}
@@ -93,7 +93,7 @@ def random_plan(random: Random, driver: Driver) -> Plan | None:
     return driver.wanted.optimize(Statistics(rates=rates, selectivities=chances))
 
 
-def _add(engine: InProcess, asked: Asked) -> Change:
+def _add(engine: InProcessEngine, asked: Asked) -> Change:
     asked.change = engine.add_query(asked.name, asked.text, history=asked.history)
     return asked.change
 
@@ -104,7 +104,7 @@ POINTS = (
 )  # fmt: skip
 
 
-def run_batch(random: Random, engine: InProcess, batch: int, tables: dict[str, pa.Table], calls: list[Callable[[], Change]]) -> None:
+def run_batch(random: Random, engine: InProcessEngine, batch: int, tables: dict[str, pa.Table], calls: list[Callable[[], Change]]) -> None:
     """A batch that may fail somewhere, once. What was not recorded by then is asked for again, as a program would."""
     if random.random() < 0.7:
         engine.batch(tables)
@@ -118,13 +118,13 @@ def run_batch(random: Random, engine: InProcess, batch: int, tables: dict[str, p
         assert "fail point" in str(error)
     if random.random() < 0.5:
         engine.restart()
-        if engine.driver.generation.batch != batch:
+        if engine.coordinator.generation.batch != batch:
             for call in calls:
                 call()
-    if engine.driver.last != batch:
+    if engine.coordinator.last != batch:
         engine.batch(tables)
     else:
-        engine.driver.finish(batch)
+        engine.coordinator.publish(batch)
 
 
 def run_history(seed: int, batches: int = 8) -> tuple[int, int]:
@@ -145,13 +145,13 @@ def run_history(seed: int, batches: int = 8) -> tuple[int, int]:
     for asked in live.values():
         asked.history = True
     every = list(live.values())
-    engine = InProcess(
+    engine = InProcessEngine(
         streams, {a.name: a.text for a in every}, workers=random.choice([1, 2, 3]), seed=seed,
         strategy=random.choice(["global", "global", "shared", "independent"]), layouts=random.choice(["one", "many"]),
-        options={"rewrite_rows": random.choice([1, 5, 1000])},
+        tuning={"relayout_rows": random.choice([1, 5, 1000])},
     )  # fmt: skip
     if random.random() < 0.8:
-        engine.driver.replanner = lambda driver, _: random_plan(random, driver)
+        engine.coordinator.replanner = lambda driver, _: random_plan(random, driver)
     names = itertools.count(len(every))
     try:
         for batch in range(batches):
@@ -189,7 +189,7 @@ def run_history(seed: int, batches: int = 8) -> tuple[int, int]:
                 if asked.first < asked.until else Counter()  # fmt: skip
             wanted = history.expect(asked)
             of_batch = {row["id"]: row["batch"] for rows in history.rows.values() for row in rows}
-            complete = 0 if asked.change is None else asked.change.complete_from or engine.driver.complete_from(asked.name)
+            complete = 0 if asked.change is None else asked.change.complete_from or engine.coordinator.complete_from(asked.name)
             allowed = {combo for combo in wanted if complete is None or max(of_batch[i] for i in combo) < complete}  # type: ignore[type-var]
             assert not found - wanted, f"{asked}: {found - wanted} too many"
             missing = {combo: n for combo, n in (wanted - found).items() if combo not in allowed}

@@ -9,11 +9,11 @@ import pyarrow as pa
 import pytest
 
 import clash.coordinator.checkpoint.generation_log
-from clash.coordinator.control.changes import Change
-from clash.coordinator.control.job import Asked, Job
 from clash.coordinator.adaptive.replanner import Offer
+from clash.coordinator.control.changes import Change
+from clash.coordinator.control.job import JobSpec, QueryRequest
 from clash.errors import ClashError, DataError
-from clash.inprocess import InProcess
+from clash.inprocess.engine import InProcessEngine
 from clash.model.stream import Stream
 from clash.state import failpoints
 
@@ -27,13 +27,13 @@ def rows(*values: int) -> pa.Table:
     return pa.table({"a": pa.array(values, pa.int64()), "v": pa.array([0] * len(values), pa.int64())})
 
 
-def program(run: InProcess, **queries: str) -> Job:
-    return Job(run.job.streams, tuple(Asked(name, text) for name, text in queries.items()), workers=2, epoch=run.job.epoch)
+def program(run: InProcessEngine, **queries: str) -> JobSpec:
+    return JobSpec(run.job.streams, tuple(QueryRequest(name, text) for name, text in queries.items()), workers=2, epoch=run.job.epoch)
 
 
-def broken(**added: str) -> InProcess:
+def broken(**added: str) -> InProcessEngine:
     """Batch 1 has failed, for a query that was added while it ran."""
-    run = InProcess(STREAMS, {"good": GOOD}, workers=2, epoch=1)
+    run = InProcessEngine(STREAMS, {"good": GOOD}, workers=2, epoch=1)
     run.batch({"R": rows(1), "S": rows(2)})
     for name, text in {**added, "bad": BAD}.items():
         run.add_query(name, text)
@@ -41,12 +41,12 @@ def broken(**added: str) -> InProcess:
     return run
 
 
-def fails(run: InProcess) -> None:
+def fails(run: InProcessEngine) -> None:
     with pytest.raises(DataError):
         run.batch({"R": rows(2), "S": rows(1)})
 
 
-def answers(run: InProcess) -> None:
+def answers(run: InProcessEngine) -> None:
     run.batch({"R": rows(2), "S": rows(1)})
     run.batch({"R": rows(1)})
     assert sorted(run.results("good")["a"].to_pylist()) == [1, 1, 2]
@@ -57,7 +57,7 @@ def test_the_same_program_fails_again() -> None:
     fails(run)
     run.restart()
     fails(run)
-    assert [query.name for query in run.driver.generation.setup.queries] == ["good", "bad"]
+    assert [query.name for query in run.coordinator.generation.setup.queries] == ["good", "bad"]
 
 
 def test_a_query_is_mended() -> None:
@@ -66,7 +66,7 @@ def test_a_query_is_mended() -> None:
     answers(run)
     assert sorted(run.results("bad").to_pylist(), key=str) == [{"a": 1, "x": None}, {"a": 2, "x": None}]  # R.v was not kept before
     assert [(told["batch"], told["batches"]) for told in run.generations] == [(0, 1), (1, 0), (1, 2)]
-    assert run.driver.generation.setup.query("bad").batch == 1
+    assert run.coordinator.generation.setup.query("bad").batch == 1
 
 
 def test_a_query_is_listed_and_dropped() -> None:
@@ -78,7 +78,7 @@ def test_a_query_is_listed_and_dropped() -> None:
     run.batch({"R": rows(2), "S": rows(1)})
     run.restart(program(run, good=GOOD))
     run.batch({"R": rows(1)})
-    assert run.driver.generation.setup.names == ("good",)
+    assert run.coordinator.generation.setup.names == ("good",)
     assert sorted(run.results("good")["a"].to_pylist()) == [1, 1, 2]
 
 
@@ -88,13 +88,13 @@ def test_what_else_began_with_the_batch_still_does() -> None:
     run.restart(program(run, good=GOOD, bad=MENDED))
     answers(run)
     assert sorted(run.results("other")["a"].to_pylist()) == [1, 1, 2]
-    assert run.driver.generation.setup.query("other").batch == 1
-    assert run.driver.complete_from("other") == 1
-    assert run.driver.generation.setup.workers == 2
+    assert run.coordinator.generation.setup.query("other").batch == 1
+    assert run.coordinator.complete_from("other") == 1
+    assert run.coordinator.generation.setup.workers == 2
 
 
 def test_the_very_first_batch() -> None:
-    run = InProcess(STREAMS, {"bad": BAD}, workers=2)
+    run = InProcessEngine(STREAMS, {"bad": BAD}, workers=2)
     with pytest.raises(DataError):
         run.batch({"R": rows(2), "S": rows(2)})
     run.restart(program(run, bad=MENDED))
@@ -106,13 +106,13 @@ def test_the_very_first_batch() -> None:
 @pytest.mark.parametrize("point", ["after-generation", "before-record", "after-record", "before-manifest", "after-manifest"])
 def test_it_is_killed_while_it_decides_anew(point: str, strategy: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Before the new record the old one counts, with all that it names."""
-    run = InProcess(STREAMS, {"good": GOOD}, workers=2, epoch=1, strategy=strategy)
+    run = InProcessEngine(STREAMS, {"good": GOOD}, workers=2, epoch=1, strategy=strategy)
     run.batch({"R": rows(1), "S": rows(2)})
     run.add_query("bad", BAD)
     run.add_query("other", GOOD)
     fails(run)
     old, new = run.job, program(run, good=GOOD, bad=MENDED)
-    new = Job(new.streams, new.queries, workers=2, epoch=1, strategy=run.job.strategy)
+    new = JobSpec(new.streams, new.queries, workers=2, epoch=1, strategy=run.job.strategy)
     run.restart(new)
     monkeypatch.setenv("CLASH_FAILPOINT", f"{point}@1!raise")
     failpoints._reached.clear()
@@ -126,7 +126,7 @@ def test_it_is_killed_while_it_decides_anew(point: str, strategy: str, monkeypat
     if point != "after-manifest":
         run.batch({"R": rows(2), "S": rows(1)})
     else:
-        run.driver.finish(1)
+        run.coordinator.publish(1)
     run.batch({"R": rows(1)})
     for name, wanted in {"good": [1, 1, 2], "other": [1, 1, 2], "bad": [1, 2]}.items():
         assert sorted(run.results(name)["a"].to_pylist()) == wanted
@@ -137,7 +137,7 @@ def test_a_plan_that_fails_then_is_told(monkeypatch: pytest.MonkeyPatch) -> None
     run = broken()
     run.restart(program(run, good=GOOD, bad=MENDED))
     with monkeypatch.context() as patched:
-        patched.setattr("clash.coordinator.coordinator.shelved", lambda *_: (_ for _ in ()).throw(ClashError("no", "", "")))
+        patched.setattr("clash.coordinator.coordinator.assign_result_folders", lambda *_: (_ for _ in ()).throw(ClashError("no", "", "")))
         with pytest.raises(ClashError):
             run.batch({"R": rows(2), "S": rows(1)})
     run.restart(program(run, good=GOOD, bad=MENDED))
@@ -145,7 +145,7 @@ def test_a_plan_that_fails_then_is_told(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_changes_that_change_nothing_start_no_generation() -> None:
-    run = InProcess(STREAMS, {"good": GOOD}, workers=2, epoch=1)
+    run = InProcessEngine(STREAMS, {"good": GOOD}, workers=2, epoch=1)
     run.batch({"R": rows(1)})
     changes = [run.rescale(2), run.add_query("q", GOOD), run.remove_query("q")]
     run.batch({"S": rows(1)})
@@ -158,12 +158,12 @@ def _fails(*_: object) -> None:
 
 
 def test_what_is_given_up_does_not_take_streams_along(monkeypatch: pytest.MonkeyPatch) -> None:
-    run = InProcess(STREAMS, {"good": GOOD}, workers=2, epoch=1)
+    run = InProcessEngine(STREAMS, {"good": GOOD}, workers=2, epoch=1)
     run.batch({"R": rows(1)})
     stream = run.add_stream(Stream.of("T", {"a": "bigint", "v": "bigint"}))
     change = run.rescale(3)
     with monkeypatch.context() as patched:
-        patched.setattr("clash.coordinator.coordinator.shelved", _fails)
+        patched.setattr("clash.coordinator.coordinator.assign_result_folders", _fails)
         run.batch({"S": rows(1)})
     with pytest.raises(ClashError, match="no such luck"):
         change.wait()
@@ -172,22 +172,22 @@ def test_what_is_given_up_does_not_take_streams_along(monkeypatch: pytest.Monkey
     run.batch({"T": rows(1)})
     assert added.batch == 2
     assert run.results("new")["a"].to_pylist() == [1]
-    assert run.driver.generation.setup.workers == 2
+    assert run.coordinator.generation.setup.workers == 2
 
 
 def test_an_offer_that_fails_takes_no_change_along(monkeypatch: pytest.MonkeyPatch) -> None:
-    run = InProcess(STREAMS, {"good": GOOD}, workers=2, epoch=1)
+    run = InProcessEngine(STREAMS, {"good": GOOD}, workers=2, epoch=1)
     run.batch({"R": rows(1)})
     asked: list[Change] = []
-    offer = Offer(0, 0, run.driver.generation.plan, "better", (2.0, 1.0))
+    offer = Offer(0, 0, run.coordinator.generation.plan, "better", (2.0, 1.0))
 
     def meanwhile(*_: object) -> None:
         asked.append(run.rescale(3))
         raise ValueError("no such luck")
 
     with monkeypatch.context() as patched:
-        patched.setattr(run.driver.planner, "take", lambda *_: offer)
-        patched.setattr("clash.coordinator.coordinator.shelved", meanwhile)
+        patched.setattr(run.coordinator.planner, "take", lambda *_: offer)
+        patched.setattr("clash.coordinator.coordinator.assign_result_folders", meanwhile)
         run.batch({"S": rows(1)})
     assert asked[0].batch is None
     run.batch({"S": rows(1)})
@@ -196,12 +196,12 @@ def test_an_offer_that_fails_takes_no_change_along(monkeypatch: pytest.MonkeyPat
 
 def test_names_are_known_to_all_or_to_none(monkeypatch: pytest.MonkeyPatch) -> None:
     """Two threads looked a name up at once: the second one found what the first had read so far, which was nothing."""
-    run = InProcess(STREAMS, {"good": GOOD}, workers=2)
+    run = InProcessEngine(STREAMS, {"good": GOOD}, workers=2)
     run.batch({"R": rows(1)})
     run.restart()
     go, read, found = Event(), clash.coordinator.checkpoint.generation_log.read_json, []
     monkeypatch.setattr("clash.coordinator.checkpoint.generation_log.read_json", lambda *asked: (go.wait(60), read(*asked))[1])
-    threads = [Thread(target=lambda: found.append(run.driver.history.last_of("good"))) for _ in range(2)]
+    threads = [Thread(target=lambda: found.append(run.coordinator.log.last_of("good"))) for _ in range(2)]
     for thread in threads:
         thread.start()
     go.set()

@@ -10,10 +10,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from clash.coordinator.control.changes import Changes
-from clash.coordinator.coordinator import Driver
-from clash.coordinator.control.job import Asked, Job, SinkRecord
+from clash.coordinator.control.job import JobSpec, QueryRequest, SinkSpec
+from clash.coordinator.coordinator import Coordinator
 from clash.errors import OptionError
-from clash.inprocess import InProcess
+from clash.inprocess.engine import InProcessEngine
 from clash.model.stream import Stream
 
 STREAMS = tuple(Stream.of(name, {"a": "bigint", "b": kind}) for name, kind in (("R", "bigint"), ("S", "string")))
@@ -23,19 +23,19 @@ NARROW = "SELECT R.a FROM R JOIN S ON R.a = S.a"
 ROWS = {"R": pa.table({"a": [1], "b": [2]}), "S": pa.table({"a": [1], "b": ["x"]})}
 
 
-def asked(name: str, text: str, folder: Path) -> Asked:
-    return Asked(name, text, (), SinkRecord("parquet", str(folder)))
+def asked(name: str, text: str, folder: Path) -> QueryRequest:
+    return QueryRequest(name, text, (), SinkSpec("parquet", str(folder)))
 
 
-def job(*queries: Asked) -> Job:
-    return Job(STREAMS, queries, workers=1, epoch=1, adaptive=False)
+def job(*queries: QueryRequest) -> JobSpec:
+    return JobSpec(STREAMS, queries, workers=1, epoch=1, adaptive=False)
 
 
 @pytest.fixture
-def run(tmp_path: Path) -> InProcess:
+def run(tmp_path: Path) -> InProcessEngine:
     """Query q writes to `out`; query other stays."""
-    made = InProcess(STREAMS, {"other": NARROW}, uri=str(tmp_path / "state"), workers=1)
-    made.driver.changes.add_query(asked("q", NUMBERS, tmp_path / "out"))
+    made = InProcessEngine(STREAMS, {"other": NARROW}, uri=str(tmp_path / "state"), workers=1)
+    made.coordinator.changes.add_query(asked("q", NUMBERS, tmp_path / "out"))
     made.batch(ROWS)
     return made
 
@@ -56,22 +56,22 @@ def refused(call: Callable[[], object], *told: str) -> None:
         lambda changes, text, out: (changes.remove_query("q"), changes.add_query(asked("q", text, out / ".." / "out"))),
     ],
 )
-def test_of_a_live_query(run: InProcess, tmp_path: Path, ask: Callable[[Changes, str, Path], object], text: str) -> None:
-    refused(lambda: ask(run.driver.changes, text, tmp_path / "out"), "a int64, b int64", str(tmp_path / "out"))
+def test_of_a_live_query(run: InProcessEngine, tmp_path: Path, ask: Callable[[Changes, str, Path], object], text: str) -> None:
+    refused(lambda: ask(run.coordinator.changes, text, tmp_path / "out"), "a int64, b int64", str(tmp_path / "out"))
     run.batch(ROWS)
-    assert "other" in run.driver.generation.setup.names
+    assert "other" in run.coordinator.generation.setup.names
     assert pq.read_table(tmp_path / "out", partitioning=None).column_names == ["a", "b"]
 
 
-def test_of_a_query_that_waits(run: InProcess, tmp_path: Path) -> None:
+def test_of_a_query_that_waits(run: InProcessEngine, tmp_path: Path) -> None:
     """Nothing is written yet, but will be."""
-    changes = run.driver.changes
+    changes = run.coordinator.changes
     changes.add_query(asked("p", NUMBERS, tmp_path / "new"))
     refused(lambda: changes.replace_query(asked("p", TEXTS, tmp_path / "new")), "query p")
 
 
-def test_of_one_that_is_gone(run: InProcess, tmp_path: Path) -> None:
-    changes = run.driver.changes
+def test_of_one_that_is_gone(run: InProcessEngine, tmp_path: Path) -> None:
+    changes = run.coordinator.changes
     changes.remove_query("q")
     run.batch(ROWS)
     refused(lambda: changes.add_query(asked("p", TEXTS, tmp_path / "out")), "files", "b string")
@@ -85,14 +85,14 @@ def test_of_one_that_is_gone(run: InProcess, tmp_path: Path) -> None:
     changes.add_query(asked("p", TEXTS, tmp_path / "out"))  # the user has made room
 
 
-def test_two_live_ones(run: InProcess, tmp_path: Path) -> None:
+def test_two_live_ones(run: InProcessEngine, tmp_path: Path) -> None:
     with pytest.raises(OptionError, match="write to one folder"):
-        run.driver.changes.add_query(asked("p", NUMBERS, tmp_path / "out"))
+        run.coordinator.changes.add_query(asked("p", NUMBERS, tmp_path / "out"))
 
 
-def test_a_changed_program(run: InProcess, tmp_path: Path) -> None:
+def test_a_changed_program(run: InProcessEngine, tmp_path: Path) -> None:
     """Another query, or the same one moved to a folder that another one left: refused before anything runs."""
-    other, out = Asked("other", NARROW), tmp_path / "out"
+    other, out = QueryRequest("other", NARROW), tmp_path / "out"
     refused(lambda: run.restart(job(other, asked("q", TEXTS, out))), "query q")
     refused(lambda: run.restart(job(asked("other", NARROW, out), asked("q", NUMBERS, tmp_path / "elsewhere"))), "query other gives a int64")
     run.restart(job(other, asked("q", NUMBERS, out)))
@@ -100,14 +100,14 @@ def test_a_changed_program(run: InProcess, tmp_path: Path) -> None:
     assert pq.read_table(out, partitioning=None).num_rows == 4
 
 
-def test_another_checkpoint(run: InProcess, tmp_path: Path) -> None:
-    refused(lambda: Driver(str(tmp_path / "anew"), job(asked("q", TEXTS, tmp_path / "out"))), "files")
+def test_another_checkpoint(run: InProcessEngine, tmp_path: Path) -> None:
+    refused(lambda: Coordinator(str(tmp_path / "anew"), job(asked("q", TEXTS, tmp_path / "out"))), "files")
     assert not (tmp_path / "anew" / "job.json").exists()
-    Driver(str(tmp_path / "anew"), job(asked("q", NUMBERS, tmp_path / "out")))
+    Coordinator(str(tmp_path / "anew"), job(asked("q", NUMBERS, tmp_path / "out")))
 
 
-def test_what_others_left_is_not_judged(run: InProcess, tmp_path: Path) -> None:
+def test_what_others_left_is_not_judged(run: InProcessEngine, tmp_path: Path) -> None:
     (tmp_path / "theirs").mkdir()
     pq.write_table(pa.table({"z": [1]}), tmp_path / "theirs" / "part-0.parquet")
     (tmp_path / "theirs" / "part-000000001-0123abcd-torn.parquet").write_bytes(b"PAR1")
-    run.driver.changes.add_query(asked("p", TEXTS, tmp_path / "theirs"))
+    run.coordinator.changes.add_query(asked("p", TEXTS, tmp_path / "theirs"))

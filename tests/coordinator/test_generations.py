@@ -13,11 +13,11 @@ import pyarrow as pa
 import pytest
 
 from clash.coordinator.control.changes import Change
-from clash.coordinator.coordinator import Driver
-from clash.coordinator.control.job import Asked, Job, SinkRecord
-from clash.coordinator.lifecycle.split_points import left
+from clash.coordinator.control.job import JobSpec, QueryRequest, SinkSpec
+from clash.coordinator.coordinator import Coordinator
+from clash.coordinator.lifecycle.split_points import remaining_rows
 from clash.errors import CheckpointError, ClashError, OptionError, QueryError
-from clash.inprocess import InProcess
+from clash.inprocess.engine import InProcessEngine
 from clash.model.statistics import Statistics
 from clash.model.stream import Stream
 
@@ -36,8 +36,8 @@ def tables(batch: int, names: str = "RST", rows: int = 4) -> dict[str, pa.Table]
     }
 
 
-def engine(queries: Mapping[str, str], streams: list[Stream] = STREAMS, **options: object) -> InProcess:
-    return InProcess(streams, queries, **options)  # type: ignore[arg-type]
+def engine(queries: Mapping[str, str], streams: list[Stream] = STREAMS, **options: object) -> InProcessEngine:
+    return InProcessEngine(streams, queries, **options)  # type: ignore[arg-type]
 
 
 def test_a_change_waits_for_the_next_border() -> None:
@@ -64,7 +64,7 @@ def test_epochs_by_duration_follow_the_batches_clock() -> None:
     assert change.batch is None
     run.batch(tables(2), now=110_000_000)
     assert change.batch == 2
-    assert run.driver.topology.workers == 3
+    assert run.coordinator.topology.workers == 3
 
 
 def test_a_waiting_thread_is_told() -> None:
@@ -85,7 +85,7 @@ def test_changes_at_one_border_are_one_generation() -> None:
     run.batch(tables(1))
     assert [change.batch for change in changes] == [1, 1, 1, 1]
     assert len(run.generations) == 2
-    assert run.driver.generation.setup.names == ("p", "r")
+    assert run.coordinator.generation.setup.names == ("p", "r")
 
 
 def test_history_or_not() -> None:
@@ -107,7 +107,7 @@ def test_replacing_is_at_one_border() -> None:
     assert change.batch == 1
     assert run.results("q").column_names == ["a"]  # other columns: a folder of its own
     assert run.results("q").num_rows == 64 - 16
-    assert run.driver.generation.setup.query("q").folder == "q.1"
+    assert run.coordinator.generation.setup.query("q").folder == "q.1"
 
 
 def test_results_outlive_the_query(tmp_path: Path) -> None:
@@ -119,7 +119,7 @@ def test_results_outlive_the_query(tmp_path: Path) -> None:
     run.restart()
     assert run.results("q").num_rows == 16
     assert run.results("q").column_names == ["a", "c"]
-    assert run.driver.generation.setup.names == ("p",)
+    assert run.coordinator.generation.setup.names == ("p",)
 
 
 @pytest.mark.parametrize(
@@ -156,13 +156,13 @@ def test_a_query_that_cannot_be_planned_is_not_noticed(monkeypatch: pytest.Monke
         change.wait()
     run.add_query("p", ST)
     run.batch(tables(2))
-    assert run.driver.generation.setup.names == ("q", "p")
+    assert run.coordinator.generation.setup.names == ("q", "p")
 
 
 def test_a_closed_run_refuses_changes_and_wakes_those_who_wait() -> None:
     run = engine({"q": RS})
     change = run.rescale(3)
-    run.driver.changes.close()
+    run.coordinator.changes.close()
     with pytest.raises(ClashError, match="ended"):
         change.wait()
     with pytest.raises(ClashError, match="ended"):
@@ -207,17 +207,17 @@ def test_complete_again_when_windows_have_passed() -> None:
 
 
 def test_old_layouts_are_rewritten_where_nothing_expires(tmp_path: Path) -> None:
-    run = engine({"q": RST}, uri=str(tmp_path), options={"rewrite_rows": 32})
+    run = engine({"q": RST}, uri=str(tmp_path), tuning={"relayout_rows": 32})
     for batch in range(3):
         run.batch(tables(batch))
     run.rescale(3)
     found = []
     for batch in range(3, 12):
         run.batch(tables(batch))
-        found.append(sum(left(record) for record in run.driver.manifest.containers if record.generation == 0))
+        found.append(sum(remaining_rows(record) for record in run.coordinator.manifest.containers if record.generation == 0))
     assert found == sorted(found, reverse=True)  # a piece with every batch, of large containers too
     assert len(set(found)) > 3
-    assert {record.generation for record in run.driver.manifest.containers} == {1}
+    assert {record.generation for record in run.coordinator.manifest.containers} == {1}
     assert run.results("q").num_rows == (12 * 4) ** 3
     assert len(list((tmp_path / "plans").iterdir())) == 1
 
@@ -234,7 +234,7 @@ def test_layouts_that_change_often_do_not_pile_up_in_long_windows() -> None:
             run.rescale(2 + batch % 3)
         times = pa.array([batch * 1_000_000] * 4, pa.timestamp("us", "UTC"))
         run.batch({name: table.append_column("ts", times) for name, table in tables(batch, "RS").items()})
-        per_store = {(record.store, record.generation) for record in run.driver.manifest.containers}
+        per_store = {(record.store, record.generation) for record in run.coordinator.manifest.containers}
         most = max(most, *Counter(store for store, _ in per_store).values())
     assert len(run.generations) == 24
     assert most <= 6  # four large ones, one more until it has moved, and today's
@@ -246,41 +246,41 @@ def test_rows_that_move_expire_as_if_they_had_not() -> None:
         Stream.of(n, {**dict.fromkeys(c, "bigint"), "ts": "timestamp"}, time="ts", window="8 seconds", lateness="0 seconds")
         for n, c in COLUMNS.items()
     ]
-    run = engine({"q": RS}, streams, options={"generations": 0})
+    run = engine({"q": RS}, streams, tuning={"old_layouts": 0})
     for batch in range(40):
         if batch % 3 == 1:
             run.rescale(2 + batch % 2)
         times = pa.array([batch * 1_000_000] * 4, pa.timestamp("us", "UTC"))
         run.batch({name: table.append_column("ts", times) for name, table in tables(batch, "RS").items()})
     rows = Counter[str]()
-    for record in run.driver.manifest.containers:
+    for record in run.coordinator.manifest.containers:
         rows[record.store] += record.rows
     assert all(count <= 4 * 12 for count in rows.values())  # of 40 batches those of the window, and what shares a container with them
 
 
 def test_intermediate_stores_are_filled_in(tmp_path: Path) -> None:
-    run = engine({"q": RST}, uri=str(tmp_path), mirs=False, options={"rewrite_rows": 8}, workers=2)
+    run = engine({"q": RST}, uri=str(tmp_path), mirs=False, tuning={"relayout_rows": 8}, workers=2)
     for batch in range(4):
         run.batch(tables(batch))
     rare = Statistics(rates={"R": 100_000, "S": 10, "T": 10}, selectivities={"R.b = S.b": 0.1, "S.c = T.c": 1e-6})
-    wide = replace(run.driver.wanted, mirs=True)
+    wide = replace(run.coordinator.wanted, mirs=True)
     plan = wide.optimize(rare)
     assert any(store.key.join is not None for store in plan.stores)
     run.replan(plan)
     filling = 0
     for batch in range(4, 16):
         run.batch(tables(batch))
-        filling += any(origin.replay is not None for origin in run.driver.topology.origins)
+        filling += any(origin.replay is not None for origin in run.coordinator.topology.origins)
     assert 2 <= filling < 12
-    assert all(rule.before is None for rule in run.driver.topology.rules if hasattr(rule, "before"))
+    assert all(rule.before is None for rule in run.coordinator.topology.rules if hasattr(rule, "before"))
     assert run.results("q").num_rows == (16 * 4) ** 3
 
 
 # ---- restarts --------------------------------------------------------------------------------------------------------
 
 
-def job(*queries: tuple[str, str], workers: int = 2, streams: list[Stream] = STREAMS) -> Job:
-    return Job(tuple(streams), tuple(Asked(name, text) for name, text in queries), workers, epoch=1, adaptive=False)
+def job(*queries: tuple[str, str], workers: int = 2, streams: list[Stream] = STREAMS) -> JobSpec:
+    return JobSpec(tuple(streams), tuple(QueryRequest(name, text) for name, text in queries), workers, epoch=1, adaptive=False)
 
 
 def test_a_changed_program_is_adding_and_removing() -> None:
@@ -288,8 +288,8 @@ def test_a_changed_program_is_adding_and_removing() -> None:
     run.batch(tables(0))
     run.restart(job(("q", RS), ("r", RST)))
     run.batch(tables(1))
-    assert run.driver.generation.setup.names == ("q", "r")
-    assert run.driver.generation.reason == "query p removed; query r added"
+    assert run.coordinator.generation.setup.names == ("q", "r")
+    assert run.coordinator.generation.reason == "query p removed; query r added"
     assert run.results("q").num_rows == 64
     assert run.results("r").num_rows == 8**3 - 4**3
 
@@ -301,7 +301,7 @@ def test_a_program_may_list_no_query_of_its_own() -> None:
     run.batch(tables(1))
     run.restart(job())
     run.batch(tables(2))
-    assert run.driver.generation.setup.names == ("p",)
+    assert run.coordinator.generation.setup.names == ("p",)
     assert run.results("p").num_rows == 12 * 8  # of T, nothing was kept before
     run.restart(job())
     run.batch(tables(3))
@@ -317,16 +317,16 @@ def test_what_was_changed_at_run_time_stays() -> None:
     run.batch(tables(1))
     run.restart()
     run.batch(tables(2))
-    assert run.driver.generation.setup.names == ("q", "r")
-    assert run.driver.topology.workers == 3
+    assert run.coordinator.generation.setup.names == ("q", "r")
+    assert run.coordinator.topology.workers == 3
     assert len(run.generations) == 2
     run.restart(job(("q", RS), ("p", ST), ("r", RST), workers=2))  # r is live already under the same text
     run.batch(tables(3))
-    assert run.driver.generation.setup.query("r").batch == 1
+    assert run.coordinator.generation.setup.query("r").batch == 1
     run.restart(job(("q", RS), workers=1))  # now the program itself has dropped p and r, and wants one worker
     run.batch(tables(4))
-    assert run.driver.generation.setup.names == ("q",)
-    assert run.driver.topology.workers == 1
+    assert run.coordinator.generation.setup.names == ("q",)
+    assert run.coordinator.topology.workers == 1
     assert run.results("q").num_rows == 400
 
 
@@ -336,19 +336,19 @@ def test_a_program_killed_before_its_first_batch_has_changed_nothing() -> None:
     run.restart(job(("q", RS), ("p", ST)))
     run.restart(job(("q", RS)))
     run.batch(tables(1))
-    assert run.driver.generation.setup.names == ("q",)
+    assert run.coordinator.generation.setup.names == ("q",)
     run.restart(job(("q", RS), ("p", ST)))
     run.restart(job(("q", RS), ("p", ST)))
     run.batch(tables(2))
-    assert run.driver.generation.setup.names == ("q", "p")
+    assert run.coordinator.generation.setup.names == ("q", "p")
 
 
 def test_streams_may_be_new_or_go_unread(tmp_path: Path) -> None:
     run = engine({"q": RS}, streams=STREAMS[:2], uri=str(tmp_path))
     run.batch(tables(0, "RS"))
-    assert run.driver.reading == ("R", "S")
+    assert run.coordinator.sources.order == ("R", "S")
     run.restart(job(("q", RS), ("r", RST)))
-    assert run.driver.reading == ("R", "S", "T")
+    assert run.coordinator.sources.order == ("R", "S", "T")
     run.batch(tables(1))
     assert run.results("r").num_rows == 8 * 8 * 4
     with pytest.raises(CheckpointError, match="another job") as error:
@@ -361,7 +361,7 @@ def test_a_stream_at_run_time() -> None:
     run.batch(tables(0, "RS"))
     run.add_stream(STREAMS[2])
     change = run.add_query("r", RST)
-    assert run.driver.reading == ("R", "S", "T")
+    assert run.coordinator.sources.order == ("R", "S", "T")
     run.batch(tables(1))
     assert change.batch == 1
     assert run.results("r").num_rows == 8 * 8 * 4
@@ -371,9 +371,9 @@ def test_a_stream_at_run_time() -> None:
 
 def test_another_sink_is_the_same_query(tmp_path: Path) -> None:
     first = job(("q", RS))
-    driver = Driver(str(tmp_path), first)
-    moved = replace(first, queries=(replace(first.queries[0], sink=SinkRecord("parquet", str(tmp_path / "out"))),))
-    driver = Driver(str(tmp_path), moved)
+    driver = Coordinator(str(tmp_path), first)
+    moved = replace(first, queries=(replace(first.queries[0], sink=SinkSpec("parquet", str(tmp_path / "out"))),))
+    driver = Coordinator(str(tmp_path), moved)
     assert driver.begin(0, 0, 1) is not None
     assert driver.generation.reason == "query q writes elsewhere"
     assert driver.generation.setup.query("q").batch == 0
@@ -383,7 +383,7 @@ def test_another_sink_is_the_same_query(tmp_path: Path) -> None:
 def test_explaining_what_runs_plans_nothing(monkeypatch: pytest.MonkeyPatch, format: Literal["text", "json", "dot"]) -> None:
     run = engine({"q": RS, "p": ST})
     monkeypatch.setattr("clash.planner.optimize.replan", lambda *_, **__: 1 / 0)
-    assert "q" in run.driver.explain(format)
+    assert "q" in run.coordinator.explain(format)
 
 
 def test_handles_show_what_they_wait_for() -> None:
@@ -398,7 +398,7 @@ def test_handles_show_what_they_wait_for() -> None:
 def test_a_number_that_no_batch_ran_under_is_used_again() -> None:
     """A batch that failed left a generation with both queries; when it runs again, the generation of that number has one."""
     run = engine({"q": RS, "r": ST})
-    first, history = run.driver.generation, run.driver.history
+    first, history = run.coordinator.generation, run.coordinator.log
     assert history.last_of("q") is not None
     history.write(replace(first, number=1))
     history.write(replace(first, number=1, setup=first.setup.remove_query("q")))

@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from clash.coordinator.coordinator import Driver
-from clash.coordinator.control.job import Asked, Job, SinkRecord
+from clash.coordinator.control.job import JobSpec, QueryRequest, SinkSpec
+from clash.coordinator.coordinator import Coordinator
 from clash.errors import CheckpointError, OptionError
 from clash.model.stream import Stream
 
 R = Stream.of("R", {"a": "bigint", "b": "string"})
 S = Stream.of("S", {"a": "bigint", "c": "double"})
-JOB = Job((R, S), (Asked("q", "SELECT R.b, S.c FROM R JOIN S ON R.a = S.a"),), workers=2)
+JOB = JobSpec((R, S), (QueryRequest("q", "SELECT R.b, S.c FROM R JOIN S ON R.a = S.a"),), workers=2)
 
 
 @pytest.mark.parametrize(
@@ -30,21 +30,21 @@ JOB = Job((R, S), (Asked("q", "SELECT R.b, S.c FROM R JOIN S ON R.a = S.a"),), w
         (replace(JOB, strategy="independent"), "strategy was 'global', now 'independent'"),
     ],
 )
-def test_what_differs_is_named(changed: Job, told: str, tmp_path) -> None:  # type: ignore[no-untyped-def]
-    Driver(str(tmp_path), JOB)
+def test_what_differs_is_named(changed: JobSpec, told: str, tmp_path) -> None:  # type: ignore[no-untyped-def]
+    Coordinator(str(tmp_path), JOB)
     with pytest.raises(CheckpointError, match="another job") as error:
-        Driver(str(tmp_path), changed)
+        Coordinator(str(tmp_path), changed)
     assert told in error.value.detail
     assert str(tmp_path) in error.value.detail
 
 
 def test_layout_of_the_text_does_not_matter(tmp_path) -> None:  # type: ignore[no-untyped-def]
-    Driver(str(tmp_path), JOB)
-    Driver(str(tmp_path), replace(JOB, queries=(Asked("q", "SELECT R.b, S.c\n  FROM R JOIN S\n  ON R.a = S.a"),)))
+    Coordinator(str(tmp_path), JOB)
+    Coordinator(str(tmp_path), replace(JOB, queries=(QueryRequest("q", "SELECT R.b, S.c\n  FROM R JOIN S\n  ON R.a = S.a"),)))
 
 
 def test_spark_s_checkpoint_and_ours_must_fit(tmp_path) -> None:  # type: ignore[no-untyped-def]
-    driver = Driver(str(tmp_path), JOB)
+    driver = Coordinator(str(tmp_path), JOB)
     with pytest.raises(CheckpointError, match="do not fit") as error:
         driver.begin(5, 0, 1)
     assert "batch 5" in error.value.detail
@@ -53,10 +53,10 @@ def test_spark_s_checkpoint_and_ours_must_fit(tmp_path) -> None:  # type: ignore
 def test_names_and_folders_are_used_once() -> None:
     with pytest.raises(OptionError, match="two queries of one name"):
         replace(JOB, queries=(JOB.queries[0], JOB.queries[0]))
-    sink = SinkRecord("parquet", "/out")
+    sink = SinkSpec("parquet", "/out")
     with pytest.raises(OptionError, match="two queries write to one folder"):
         replace(JOB, queries=(replace(JOB.queries[0], sink=sink), replace(JOB.queries[0], name="p", sink=sink)))
-    same = SinkRecord("parquet", "file:///x/../out/")
+    same = SinkSpec("parquet", "file:///x/../out/")
     with pytest.raises(OptionError, match="two queries write to one folder"):
         replace(JOB, queries=(replace(JOB.queries[0], sink=sink), replace(JOB.queries[0], name="p", sink=same)))
 
@@ -64,6 +64,6 @@ def test_names_and_folders_are_used_once() -> None:
 def test_folders_have_one_spelling(tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to(tmp_path / "out")
     spelled = [f"{tmp_path}/out", f"{tmp_path}/out/", f"{tmp_path}/x/../out", f"file://{tmp_path}/out", f"{tmp_path}/link"]
-    assert {SinkRecord("parquet", path).folder for path in spelled} == {f"{tmp_path}/out"}
-    assert SinkRecord("parquet", "s3://bucket/q/").folder == SinkRecord("parquet", "s3://bucket/q").folder == "s3://bucket/q"
-    assert SinkRecord("memory").folder is None
+    assert {SinkSpec("parquet", path).folder for path in spelled} == {f"{tmp_path}/out"}
+    assert SinkSpec("parquet", "s3://bucket/q/").folder == SinkSpec("parquet", "s3://bucket/q").folder == "s3://bucket/q"
+    assert SinkSpec("memory").folder is None

@@ -5,13 +5,13 @@ from __future__ import annotations
 import pyarrow as pa
 
 from clash import Stream
-from clash.inprocess import InProcess
+from clash.inprocess.engine import InProcessEngine
 
 
 def test_a_stream_that_nobody_reads_is_stored_all_the_same() -> None:
     streams = [Stream.of("R", {"a": "bigint"}), Stream.of("S", {"a": "bigint"})]
     kept = Stream.of("V", {"a": "bigint", "x": "string"}, keep="all")
-    engine = InProcess([*streams, kept], {"q": "SELECT R.a FROM R JOIN S ON R.a = S.a"}, workers=2)
+    engine = InProcessEngine([*streams, kept], {"q": "SELECT R.a FROM R JOIN S ON R.a = S.a"}, workers=2)
     engine.batch({"R": _rows(1, 2), "S": _rows(2), "V": pa.table({"a": pa.array([1, 2, 3], pa.int64()), "x": ["p", "q", "r"]})})
     change = engine.add_query("v", "SELECT R.a, V.x FROM R JOIN V ON R.a = V.a")
     engine.batch({"R": _rows(3, 1)})
@@ -22,9 +22,9 @@ def test_a_stream_that_nobody_reads_is_stored_all_the_same() -> None:
 def test_a_plan_that_waits_for_a_border_does_not_know_later_streams() -> None:
     """The plan had been made without the stream, so the change was given up, and nothing of the stream was kept."""
     streams = [Stream.of("R", {"a": "bigint"}), Stream.of("S", {"a": "bigint"})]
-    engine = InProcess(streams, {"q": "SELECT R.a FROM R JOIN S ON R.a = S.a"}, workers=2, epoch=3)
+    engine = InProcessEngine(streams, {"q": "SELECT R.a FROM R JOIN S ON R.a = S.a"}, workers=2, epoch=3)
     engine.batch({"R": _rows(1), "S": _rows(2)})
-    given = engine.replan(engine.driver.generation.plan)
+    given = engine.replan(engine.coordinator.generation.plan)
     stream = engine.add_stream(Stream.of("V", {"a": "bigint"}, keep="all"))
     engine.batch({"R": _rows(2), "V": _rows(1, 2)})
     assert (given.batch, stream.batch) == (1, 1)

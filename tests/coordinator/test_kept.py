@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
-from clash.coordinator.lifecycle.retention import MOST, UNREAD, Entry, is_complete, keeping, missing, note, settled
+from clash.coordinator.lifecycle.retention import (
+    MAX_ENTRIES,
+    UNKNOWN_TIME,
+    RetentionEntry,
+    extend_log,
+    is_complete,
+    keeping,
+    missing_event_times,
+    resolve_unknown_time,
+)
 from clash.model.query import Query
 from clash.model.relation import Relation
 from clash.model.stream import Stream
-from clash.planner.optimize import optimize
+from clash.optimizer import optimize
+from clash.plan.topology import Topology
 from clash.sql import parse_query
-from clash.topology import Topology
 
 STREAMS = {
     name: Stream.of(name, {"a": "bigint", "b": "bigint", "ts": "timestamp"}, time="ts", window="10 seconds", lateness="1 second")
@@ -30,8 +39,8 @@ PLAIN = "SELECT R.a FROM R JOIN S ON R.a = S.a"
 
 def lacks(kept: str, text: str) -> set[str]:
     """The streams of which something is missing for a query, when another one had kept its own."""
-    log = note({}, topology(kept), STREAMS.values(), {"R": 5, "S": 5}, 0, {})
-    return {relation.stream for relation in missing(asked(text), log, {})}
+    log = extend_log({}, topology(kept), STREAMS.values(), {"R": 5, "S": 5}, 0, {})
+    return {relation.stream for relation in missing_event_times(asked(text), log, {})}
 
 
 def test_columns_rows_and_streams_that_were_not_kept() -> None:
@@ -52,8 +61,8 @@ def test_all_is_kept_of_a_stream_that_keeps_all() -> None:
 
 
 def test_what_expired_is_missing() -> None:
-    assert missing(asked(PLAIN), {}, {"s_R": 7}) == {Relation("R"): 7}
-    assert missing(asked(PLAIN), {}, {"s_R": 7}, "q") == {}  # it has stores of its own
+    assert missing_event_times(asked(PLAIN), {}, {"s_R": 7}) == {Relation("R"): 7}
+    assert missing_event_times(asked(PLAIN), {}, {"s_R": 7}, "q") == {}  # it has stores of its own
 
 
 def test_complete_when_watermarks_have_passed_what_is_missing() -> None:
@@ -65,30 +74,33 @@ def test_complete_when_watermarks_have_passed_what_is_missing() -> None:
 
 
 def test_tuples_that_nobody_looked_at_are_dated_by_those_that_come_after() -> None:
-    assert settled(UNREAD, STREAMS["T"], {}) == UNREAD
-    assert settled(UNREAD, STREAMS["T"], {"T": 4 * SECOND}) == 5 * SECOND
-    assert settled(3, STREAMS["T"], {"T": 4 * SECOND}) == 3
-    log = note({}, topology(PLAIN), STREAMS.values(), {}, 0, {})
-    assert [entry.tau for entry in log["T"]] == [UNREAD]
-    log = note(log, topology("SELECT R.a FROM R JOIN T ON R.a = T.a"), STREAMS.values(), {"T": SECOND}, 0, {})
+    assert resolve_unknown_time(UNKNOWN_TIME, STREAMS["T"], {}) == UNKNOWN_TIME
+    assert resolve_unknown_time(UNKNOWN_TIME, STREAMS["T"], {"T": 4 * SECOND}) == 5 * SECOND
+    assert resolve_unknown_time(3, STREAMS["T"], {"T": 4 * SECOND}) == 3
+    log = extend_log({}, topology(PLAIN), STREAMS.values(), {}, 0, {})
+    assert [entry.tau for entry in log["T"]] == [UNKNOWN_TIME]
+    log = extend_log(log, topology("SELECT R.a FROM R JOIN T ON R.a = T.a"), STREAMS.values(), {"T": SECOND}, 0, {})
     assert [entry.tau for entry in log["T"]] == [2 * SECOND, SECOND]
 
 
 def test_logs_stay_short() -> None:
-    log = note({}, topology(PLAIN), STREAMS.values(), {"R": 1}, 0, {})
-    assert len(note(log, topology(PLAIN), STREAMS.values(), {"R": 2}, 0, {})["R"]) == 1
-    rules = [frozenset([(frozenset([str(i)]), frozenset[str]())]) for i in range(MOST)]
-    many = {"R": tuple(Entry(frozenset([(None, frozenset("a"), rule)]), i) for i, rule in enumerate(rules))}
-    after = note(many, topology(PLAIN), STREAMS.values(), {"R": 999}, 0, {})
-    assert len(after["R"]) == MOST
-    assert after["R"][0] == Entry(frozenset(), 1)
-    shorter = note(many, topology(PLAIN), STREAMS.values(), {"R": 999}, 0, {"s_R": 50})["R"]
-    assert len(shorter) < MOST - 45
-    assert shorter[0] == Entry(frozenset(), 50)
+    log = extend_log({}, topology(PLAIN), STREAMS.values(), {"R": 1}, 0, {})
+    assert len(extend_log(log, topology(PLAIN), STREAMS.values(), {"R": 2}, 0, {})["R"]) == 1
+    rules = [frozenset([(frozenset([str(i)]), frozenset[str]())]) for i in range(MAX_ENTRIES)]
+    many = {"R": tuple(RetentionEntry(frozenset([(None, frozenset("a"), rule)]), i) for i, rule in enumerate(rules))}
+    after = extend_log(many, topology(PLAIN), STREAMS.values(), {"R": 999}, 0, {})
+    assert len(after["R"]) == MAX_ENTRIES
+    assert after["R"][0] == RetentionEntry(frozenset(), 1)
+    shorter = extend_log(many, topology(PLAIN), STREAMS.values(), {"R": 999}, 0, {"s_R": 50})["R"]
+    assert len(shorter) < MAX_ENTRIES - 45
+    assert shorter[0] == RetentionEntry(frozenset(), 50)
     others = topology("SELECT S.a FROM S JOIN T ON S.a = T.a")
-    assert note(many, others, STREAMS.values(), {}, 0, {})["R"] == (Entry(frozenset(), MOST - 1), Entry(frozenset(), UNREAD))  # no store
+    assert extend_log(many, others, STREAMS.values(), {}, 0, {})["R"] == (
+        RetentionEntry(frozenset(), MAX_ENTRIES - 1),
+        RetentionEntry(frozenset(), UNKNOWN_TIME),
+    )  # no store
 
 
 def test_a_log_survives_its_record() -> None:
-    log = note({}, topology(f"{PLAIN} WHERE R.a > 3"), STREAMS.values(), {"R": 1}, 0, {})
-    assert [Entry.from_json(entry.to_json()) for entry in log["R"]] == list(log["R"])
+    log = extend_log({}, topology(f"{PLAIN} WHERE R.a > 3"), STREAMS.values(), {"R": 1}, 0, {})
+    assert [RetentionEntry.from_json(entry.to_json()) for entry in log["R"]] == list(log["R"])

@@ -8,10 +8,10 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from clash.coordinator.adaptive.generation_cost import RECENT, Measured, compared
+from clash.coordinator.adaptive.generation_cost import RECENT, GenerationCost, compare_costs
 from clash.coordinator.adaptive.replanner import Policy, Replanner
-from clash.coordinator.batch_reports import Reports
-from clash.inprocess import InProcess
+from clash.coordinator.batch_reports import BatchReports
+from clash.inprocess.engine import InProcessEngine
 from clash.model.statistics import Statistics
 from clash.model.stream import Stream
 
@@ -23,9 +23,9 @@ OTHER = Statistics(rates={"R": 1e6, "S": 10, "T": 10}, selectivities={"R.b = S.b
 ROWS = {name: pa.table({c: pa.array([1], pa.int64()) for c in columns}) for name, columns in COLUMNS.items()}
 
 
-def after(costs: Sequence[float]) -> Measured:
+def after(costs: Sequence[float]) -> GenerationCost:
     """Batches of one tuple each."""
-    found = Measured()
+    found = GenerationCost()
     for micros in costs:
         found = found.plus(1, micros / 1e6)
     return found
@@ -33,55 +33,55 @@ def after(costs: Sequence[float]) -> Measured:
 
 def test_sums_are_of_the_whole_life_and_of_the_end() -> None:
     found = after([10.0] * 20 + [100.0] * 4)
-    assert (found.batches, found.tuples, found.micros) == (24, 24, 25.0)
+    assert (found.batches, found.tuples, found.micros_per_tuple) == (24, 24, 25.0)
     assert [round(seconds * 1e6) for _, seconds in found.recent] == [10, 100, 100, 100, 100]
-    assert Measured.from_json([*found]) == found
-    assert Measured().micros is None
+    assert GenerationCost.from_json([*found]) == found
+    assert GenerationCost().micros_per_tuple is None
 
 
 def test_the_end_of_one_is_compared_with_the_other_after_its_first_batch() -> None:
     old, new = after([10.0] * 20 + [100.0] * RECENT), after([900.0] + [50.0] * (RECENT - 1))
-    assert compared(old, new) == (100.0, 50.0)
-    assert compared(after([30.0, 50.0]), new) == (40.0, 50.0)  # it had no more
-    assert compared(old, after([900.0, 50.0])) is None  # too early to say
-    assert compared(old, new.plus(1, 1.0)) is None  # told once
-    assert compared(Measured(), new) is None
+    assert compare_costs(old, new) == (100.0, 50.0)
+    assert compare_costs(after([30.0, 50.0]), new) == (40.0, 50.0)  # it had no more
+    assert compare_costs(old, after([900.0, 50.0])) is None  # too early to say
+    assert compare_costs(old, new.plus(1, 1.0)) is None  # told once
+    assert compare_costs(GenerationCost(), new) is None
 
 
 def test_a_change_after_a_long_cheap_life_is_seen_to_have_paid(monkeypatch: pytest.MonkeyPatch) -> None:
-    run = InProcess(STREAMS, {"q": QUERY}, adaptive=True, statistics=FIRST)
-    run.driver.planner = Replanner(Policy(seconds=0.0, rest=0, alert=0, idle=0, busy=0))
+    run = InProcessEngine(STREAMS, {"q": QUERY}, adaptive=True, statistics=FIRST)
+    run.coordinator.planner = Replanner(Policy(seconds=0.0, rest=0, alert=0, idle=0, busy=0))
     learnt: list[tuple[float, float]] = []
-    monkeypatch.setattr(run.driver.planner, "learn", lambda *costs: learnt.append(costs))
+    monkeypatch.setattr(run.coordinator.planner, "learn", lambda *costs: learnt.append(costs))
     costs = iter([10.0] * 12 + [130.0] * 2 + [90.0] + [50.0] * RECENT)
-    told = Reports.told
+    told = BatchReports.told
 
-    def costing(reports: Reports) -> dict[str, Any]:
+    def costing(reports: BatchReports) -> dict[str, Any]:
         return {**told(reports), "seconds": {"all": next(costs) * len(ROWS) / 1e6}}
 
-    monkeypatch.setattr(Reports, "told", costing)
-    monkeypatch.setattr(run.driver.watch, "statistics", lambda *_: FIRST if run.driver.last < 12 else OTHER)  # the data shifts
+    monkeypatch.setattr(BatchReports, "told", costing)
+    monkeypatch.setattr(run.coordinator.collector, "statistics", lambda *_: FIRST if run.coordinator.last < 12 else OTHER)  # the data shifts
     for _ in range(14 + 1 + RECENT):
         run.batch(ROWS)
-        run.driver.planner.wait(60)
+        run.coordinator.replanner.wait(60)
     before = (3 * 10.0 + 2 * 130.0) / RECENT
     assert learnt == [(before, 50.0)]
     expected = [(None, 27.143, 14), (before, 56.667, 6)]
     for _ in range(2):
         assert [(g["measured_before"], g["measured"], g["batches"]) for g in run.generations] == expected
-        run.driver.close()
+        run.coordinator.close()
         run.restart()
 
 
 def test_what_was_is_told_when_the_manifest_has_forgotten_it() -> None:
-    run = InProcess(STREAMS, {"q": QUERY})
+    run = InProcessEngine(STREAMS, {"q": QUERY})
     for workers in (3, 2, 3):
         run.batch(ROWS)
         run.batch(ROWS)
         run.rescale(workers)
     run.batch(ROWS)
     told = run.generations
-    assert sorted(run.driver.manifest.measured) == [2, 3]
+    assert sorted(run.coordinator.manifest.costs) == [2, 3]
     assert [g["measured_before"] for g in told[1:]] == [g["measured"] for g in told[:-1]]  # of two batches all are recent
     run.restart()
     assert run.generations == told

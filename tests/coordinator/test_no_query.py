@@ -9,10 +9,10 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from clash.coordinator.coordinator import Driver
-from clash.coordinator.control.job import Asked, Job
+from clash.coordinator.control.job import JobSpec, QueryRequest
+from clash.coordinator.coordinator import Coordinator
 from clash.errors import OptionError
-from clash.inprocess import InProcess
+from clash.inprocess.engine import InProcessEngine
 from clash.model.stream import Stream
 
 PAIRS = "SELECT R.a, R.x, S.y FROM R JOIN S ON R.a = S.a"
@@ -33,18 +33,18 @@ def rows(batch: int) -> dict[str, pa.Table]:
     return {name: pa.table({"a": [1], payload: [batch], "ts": time}) for name, payload in (("R", "x"), ("S", "y"))}
 
 
-def started(keep: Any = "needed", **options: Any) -> InProcess:
-    run = InProcess(streams(keep), {"q": PAIRS}, **options)
+def started(keep: Any = "needed", **options: Any) -> InProcessEngine:
+    run = InProcessEngine(streams(keep), {"q": PAIRS}, **options)
     run.batch(rows(0))
     run.batch(rows(1))
     return run
 
 
-def job(*queries: str, keep: Any = "needed") -> Job:
-    return Job(streams(keep), tuple(Asked(name, PAIRS) for name in queries), workers=2, epoch=1, adaptive=False)
+def job(*queries: str, keep: Any = "needed") -> JobSpec:
+    return JobSpec(streams(keep), tuple(QueryRequest(name, PAIRS) for name in queries), workers=2, epoch=1, adaptive=False)
 
 
-def pairs(run: InProcess, query: str) -> list[tuple[int, int]]:
+def pairs(run: InProcessEngine, query: str) -> list[tuple[int, int]]:
     return sorted((row["x"], row["y"]) for row in run.results(query).to_pylist())
 
 
@@ -66,10 +66,10 @@ def test_the_run_reads_on(strategy: str) -> None:
     assert run.generations[-1]["queries"] == []
     assert run.generations[-1]["reason"] == "query q removed"
     assert pairs(run, "q") == near(range(2), range(2))
-    assert run.driver.statistics is not None
-    assert "0 queries" in run.driver.explain()
-    assert json.loads(run.driver.explain("json"))["queries"] == []
-    assert "digraph" in run.driver.explain("dot")
+    assert run.coordinator.statistics is not None
+    assert "0 queries" in run.coordinator.explain()
+    assert json.loads(run.coordinator.explain("json"))["queries"] == []
+    assert "digraph" in run.coordinator.explain("dot")
 
 
 @pytest.mark.parametrize("strategy", ["global", "independent"])
@@ -129,7 +129,7 @@ def test_restarts(listed: list[str], keep: Any) -> None:
     run.restart(job(*listed, keep=keep))
     run.restart(job(*listed, "p", keep=keep))
     run.batch(rows(4))
-    assert run.driver.generation.setup.names == ("p",)
+    assert run.coordinator.generation.setup.names == ("p",)
     since = 0 if keep == "all" else 4
     assert pairs(run, "p") == near(range(4, 5), range(since, 5))
 
@@ -145,19 +145,19 @@ def test_a_program_that_drops_its_last_query() -> None:
 
 def test_with_statistics_and_a_planner_at_work() -> None:
     """Nothing is looked for where nothing is asked."""
-    run = InProcess(streams(), {"q": PAIRS}, adaptive=True)
+    run = InProcessEngine(streams(), {"q": PAIRS}, adaptive=True)
     for batch in range(3):
         run.batch(rows(batch))
     run.remove_query("q")
     for batch in range(3, 6):
         run.batch(rows(batch))
-        run.driver.planner.wait()
-    assert not run.driver.planner._warned
+        run.coordinator.replanner.wait()
+    assert not run.coordinator.replanner.failed
     run.add_query("q", PAIRS)
     for batch in range(6, 9):
         run.batch(rows(batch))
-        run.driver.planner.wait()
-    assert not run.driver.planner._warned
+        run.coordinator.replanner.wait()
+    assert not run.coordinator.replanner.failed
 
 
 def test_late_rows_stay_readable() -> None:
@@ -172,4 +172,4 @@ def test_late_rows_stay_readable() -> None:
 
 def test_a_first_start_needs_one(tmp_path: Any) -> None:
     with pytest.raises(OptionError, match="no query to run"):
-        Driver(str(tmp_path), replace(job("q"), queries=()))
+        Coordinator(str(tmp_path), replace(job("q"), queries=()))

@@ -8,27 +8,27 @@ from threading import Event, Thread
 import pyarrow as pa
 import pytest
 
-from clash.coordinator.control.job import Asked, Job
-from clash.coordinator.adaptive.replanner import Policy, Replanner, moved
+from clash.coordinator.adaptive.replanner import Policy, Replanner, changed_statistics
+from clash.coordinator.control.job import JobSpec, QueryRequest
 from clash.coordinator.control.setup import Setup
-from clash.inprocess import InProcess
+from clash.inprocess.engine import InProcessEngine
 from clash.model.statistics import Statistics
 from clash.model.stream import Stream
-from clash.planner.solver import Aside
-from clash.planner.plan import Plan
+from clash.optimizer import Plan
+from clash.planner.solver import SolverProcess
 
 STREAMS = [Stream.of(name, dict.fromkeys(columns, "bigint")) for name, columns in {"R": "ab", "S": "bc", "T": "cd"}.items()]
 QUERY = "SELECT R.a, T.d FROM R JOIN S ON R.b = S.b JOIN T ON S.c = T.c"
-SETUP = Setup.of(Job(tuple(STREAMS), (Asked("q", QUERY),), workers=4))
+SETUP = Setup.of(JobSpec(tuple(STREAMS), (QueryRequest("q", QUERY),), workers=4))
 FIRST = Statistics(rates={"R": 10, "S": 1000, "T": 1000}, selectivities={"R.b = S.b": 1e-3, "S.c = T.c": 1e-3})
 OTHER = Statistics(rates={"R": 1e6, "S": 10, "T": 10}, selectivities={"R.b = S.b": 0.1, "S.c = T.c": 1e-6})
 PLAN = SETUP.optimize(FIRST, 5)
 
 
 def test_what_has_moved() -> None:
-    assert moved(FIRST, FIRST, 0.2) == []
-    assert moved(FIRST, Statistics(rates={"R": 11}), 0.2) == []
-    assert moved(FIRST, Statistics(rates={"R": 20, "S": 100}), 0.2) == ["S 1e+03 → 100", "R 10 → 20"]
+    assert changed_statistics(FIRST, FIRST, 0.2) == []
+    assert changed_statistics(FIRST, Statistics(rates={"R": 11}), 0.2) == []
+    assert changed_statistics(FIRST, Statistics(rates={"R": 20, "S": 100}), 0.2) == ["S 1e+03 → 100", "R 10 → 20"]
 
 
 def test_a_better_plan_is_offered_one_epoch_later_and_once() -> None:
@@ -102,7 +102,9 @@ def test_an_offer_that_waits_is_kept_while_it_pays() -> None:
 def test_a_solver_of_an_old_generation_takes_nothing_away(monkeypatch: pytest.MonkeyPatch) -> None:
     planner, go, optimize = Replanner(), Event(), Setup.optimize
 
-    def slow(setup: Setup, statistics: Statistics, seconds: float = 0, start: Plan | None = None, aside: Aside | None = None) -> Plan:
+    def slow(
+        setup: Setup, statistics: Statistics, seconds: float = 0, start: Plan | None = None, aside: SolverProcess | None = None
+    ) -> Plan:
         if seconds:
             go.wait(60)
         return optimize(setup, statistics, 0, start)
@@ -123,7 +125,9 @@ def test_a_solver_of_an_old_generation_takes_nothing_away(monkeypatch: pytest.Mo
 def test_a_solver_that_fails_rests_too(monkeypatch: pytest.MonkeyPatch) -> None:
     planner, asked, optimize = Replanner(), [], Setup.optimize
 
-    def failing(setup: Setup, statistics: Statistics, seconds: float = 0, start: Plan | None = None, aside: Aside | None = None) -> Plan:
+    def failing(
+        setup: Setup, statistics: Statistics, seconds: float = 0, start: Plan | None = None, aside: SolverProcess | None = None
+    ) -> Plan:
         if seconds:
             asked.append(seconds)
             raise RuntimeError("no")
@@ -140,7 +144,9 @@ def test_a_solver_that_fails_rests_too(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_the_solver_rests_less_when_the_data_stirs(monkeypatch: pytest.MonkeyPatch) -> None:
     planner, asked, optimize = Replanner(Policy(rest=1e9, alert=0)), [], Setup.optimize
 
-    def noted(setup: Setup, statistics: Statistics, seconds: float = 0, start: Plan | None = None, aside: Aside | None = None) -> Plan:
+    def noted(
+        setup: Setup, statistics: Statistics, seconds: float = 0, start: Plan | None = None, aside: SolverProcess | None = None
+    ) -> Plan:
         asked.append(seconds)
         return optimize(setup, statistics, 0, start)
 
@@ -185,19 +191,19 @@ def test_a_failure_is_told_once(caplog: pytest.LogCaptureFixture) -> None:
 
 
 def test_a_batch_never_waits_for_the_planner(monkeypatch: pytest.MonkeyPatch) -> None:
-    run = InProcess(STREAMS, {"q": QUERY}, adaptive=True, statistics=FIRST)
+    run = InProcessEngine(STREAMS, {"q": QUERY}, adaptive=True, statistics=FIRST)
     go = Event()
 
     def look(*_: object) -> Statistics:
         go.wait(60)
         return OTHER
 
-    monkeypatch.setattr(run.driver.watch, "statistics", look)
+    monkeypatch.setattr(run.coordinator.collector, "statistics", look)
     for batch in range(4):
         run.batch(tables(batch))
     assert len(run.generations) == 1
     go.set()
-    run.driver.planner.wait(60)
+    run.coordinator.replanner.wait(60)
     run.batch(tables(4))
     assert len(run.generations) == 2
     told = run.generations[1]
@@ -211,11 +217,11 @@ def test_a_batch_never_waits_for_the_planner(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_without_adaptive_the_first_plan_stays(monkeypatch: pytest.MonkeyPatch) -> None:
-    run = InProcess(STREAMS, {"q": QUERY}, adaptive=False, statistics=FIRST)
-    monkeypatch.setattr(run.driver.watch, "statistics", lambda *_: OTHER)
+    run = InProcessEngine(STREAMS, {"q": QUERY}, adaptive=False, statistics=FIRST)
+    monkeypatch.setattr(run.coordinator.collector, "statistics", lambda *_: OTHER)
     for batch in range(4):
         run.batch(tables(batch))
-        run.driver.planner.wait(60)
+        run.coordinator.replanner.wait(60)
     assert len(run.generations) == 1
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from clash.inprocess import InProcess
+from clash.inprocess.engine import InProcessEngine
 from clash.model.stream import Stream
 
 SECOND = 1_000_000
@@ -30,7 +30,7 @@ def files(folder: Path) -> int:
 
 
 def test_windows_bound_state_and_files(tmp_path: Path) -> None:
-    run = InProcess(streams("1 second"), QUERY, workers=2, uri=str(tmp_path))
+    run = InProcessEngine(streams("1 second"), QUERY, workers=2, uri=str(tmp_path))
     seen = []
     for batch in range(60):
         committed = run.batch({name: table(batch) for name in "RST"})
@@ -41,7 +41,7 @@ def test_windows_bound_state_and_files(tmp_path: Path) -> None:
 
 
 def test_without_lateness_nothing_expires(tmp_path: Path) -> None:
-    run = InProcess(streams(None), QUERY, workers=1, uri=str(tmp_path))
+    run = InProcessEngine(streams(None), QUERY, workers=1, uri=str(tmp_path))
     for batch in range(20):
         committed = run.batch({name: table(batch) for name in "RST"})
     assert all(store["rows"] >= 400 for name, store in committed.stores.items() if name.startswith("s_"))
@@ -49,7 +49,7 @@ def test_without_lateness_nothing_expires(tmp_path: Path) -> None:
 
 def test_containers_are_few(tmp_path: Path) -> None:
     plain = [Stream.of(name, {"a": "bigint", "b": "bigint"}) for name in "RS"]
-    run = InProcess(plain, {"q": "SELECT R.b FROM R JOIN S ON R.a = S.a"}, workers=1, uri=str(tmp_path))
+    run = InProcessEngine(plain, {"q": "SELECT R.b FROM R JOIN S ON R.a = S.a"}, workers=1, uri=str(tmp_path))
     for batch in range(64):
         data = pa.table({"a": pa.array(range(batch * 10, batch * 10 + 10), pa.int64()), "b": pa.array(range(10), pa.int64())})
         committed = run.batch({"R": data, "S": data})
@@ -58,7 +58,7 @@ def test_containers_are_few(tmp_path: Path) -> None:
 
 
 def test_leftovers_of_a_killed_attempt_are_swept(tmp_path: Path) -> None:
-    run = InProcess(streams("1 second"), QUERY, workers=2, uri=str(tmp_path))
+    run = InProcessEngine(streams("1 second"), QUERY, workers=2, uri=str(tmp_path))
     run.batch({name: table(0) for name in "RST"})
     (tmp_path / "state" / "s_R" / "b000000001-dead-c0-s0-r1-ff.clash").write_bytes(b"half a container")
     staging = tmp_path / "results" / "q" / "_staging"

@@ -5,46 +5,46 @@ from __future__ import annotations
 from collections import Counter
 
 import clash
-from clash.coordinator.adaptive.drift_detector import Signs, signs, stirred
-from clash.statistics import Probed
+from clash.coordinator.adaptive.drift_detector import EpochProfile, has_drifted, profile_epoch
+from clash.statistics import ProbeStep
 
 QUERY = clash.optimize({"q": "R(a), S(a)"}).queries[0]
 R, S = sorted(QUERY.join.relations)
-BY_R, BY_S = (Probed(origin, QUERY.join.sub([origin]), QUERY.join.sub([other]), QUERY.join) for origin, other in ((R, S), (S, R)))
+BY_R, BY_S = (ProbeStep(origin, QUERY.join.sub([origin]), QUERY.join.sub([other]), QUERY.join) for origin, other in ((R, S), (S, R)))
 
 
 def test_who_finds_a_result_does_not_matter() -> None:
-    before = signs(Counter(R=500, S=500), {BY_R: (500, 400), BY_S: (500, 0)})
-    assert not stirred([before], signs(Counter(R=5000, S=5000), {BY_R: (5000, 0), BY_S: (5000, 4100)}))
+    before = profile_epoch(Counter(R=500, S=500), {BY_R: (500, 400), BY_S: (500, 0)})
+    assert not has_drifted([before], profile_epoch(Counter(R=5000, S=5000), {BY_R: (5000, 0), BY_S: (5000, 4100)}))
 
 
 def test_rates_and_results_that_change_do() -> None:
-    before = signs(Counter(R=500, S=500), {BY_R: (500, 200), BY_S: (500, 200)})
-    assert stirred([before], signs(Counter(R=900, S=100), {BY_R: (900, 200), BY_S: (100, 200)}))
-    assert stirred([before], signs(Counter(R=500, S=500), {BY_R: (500, 400), BY_S: (500, 400)}))
-    assert stirred([before], signs(Counter(R=500, S=500), {BY_R: (500, 0), BY_S: (500, 0)}))
+    before = profile_epoch(Counter(R=500, S=500), {BY_R: (500, 200), BY_S: (500, 200)})
+    assert has_drifted([before], profile_epoch(Counter(R=900, S=100), {BY_R: (900, 200), BY_S: (100, 200)}))
+    assert has_drifted([before], profile_epoch(Counter(R=500, S=500), {BY_R: (500, 400), BY_S: (500, 400)}))
+    assert has_drifted([before], profile_epoch(Counter(R=500, S=500), {BY_R: (500, 0), BY_S: (500, 0)}))
 
 
 def test_few_say_nothing() -> None:
-    before = signs(Counter(R=500, S=500), {BY_R: (500, 2), BY_S: (500, 3)})
-    assert not stirred([before], signs(Counter(R=500, S=500), {BY_R: (500, 9), BY_S: (500, 9)}))
-    assert not stirred([], before)
+    before = profile_epoch(Counter(R=500, S=500), {BY_R: (500, 2), BY_S: (500, 3)})
+    assert not has_drifted([before], profile_epoch(Counter(R=500, S=500), {BY_R: (500, 9), BY_S: (500, 9)}))
+    assert not has_drifted([], before)
 
 
 def test_waves_are_no_change_once_they_were_seen() -> None:
-    def found(results: int) -> Signs:
-        return signs(Counter(R=500, S=500), {BY_R: (500, results), BY_S: (500, 0)})
+    def found(results: int) -> EpochProfile:
+        return profile_epoch(Counter(R=500, S=500), {BY_R: (500, results), BY_S: (500, 0)})
 
     waves = [found(results) for results in (100, 400, 250, 100)]
-    assert stirred(waves[:1], waves[1])
-    assert not any(stirred(waves, found(results)) for results in (90, 200, 450))
-    assert stirred(waves, found(700))
-    assert stirred(waves, found(50))
+    assert has_drifted(waves[:1], waves[1])
+    assert not any(has_drifted(waves, found(results)) for results in (90, 200, 450))
+    assert has_drifted(waves, found(700))
+    assert has_drifted(waves, found(50))
 
 
 def test_a_stream_that_starts_or_goes_silent_is_a_change() -> None:
-    two, three = signs(Counter(R=7000, S=7000), {}), signs(Counter(R=7000, S=7000, T=6000), {})
-    assert stirred([two], three)
-    assert stirred([three], two)
-    assert not stirred([two, three], three)
-    assert not stirred([three], signs(Counter(), {}))
+    two, three = profile_epoch(Counter(R=7000, S=7000), {}), profile_epoch(Counter(R=7000, S=7000, T=6000), {})
+    assert has_drifted([two], three)
+    assert has_drifted([three], two)
+    assert not has_drifted([two, three], three)
+    assert not has_drifted([three], profile_epoch(Counter(), {}))

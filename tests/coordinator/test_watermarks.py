@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from clash.coordinator.lifecycle.watermarks import Clock, advance, observe
+from clash.coordinator.lifecycle.watermarks import StreamClock, advance_clocks, observe_batch
 from clash.model.stream import Stream
 
 R = Stream("R", (("ts", "timestamp"),), time="ts", lateness=10)
@@ -10,36 +10,38 @@ S = Stream("S", (("ts", "timestamp"),), time="ts", lateness=0, idle=100)
 
 
 def test_a_watermark_lies_behind_the_largest_time_of_earlier_batches() -> None:
-    clocks = advance([R, S], {}, now=0)
+    clocks = advance_clocks([R, S], {}, now=0)
     assert [clocks[s].mark for s in "RS"] == [None, None]
-    clocks = observe(clocks, {"R": 50, "S": 70}, {"R": 1, "S": 1}, now=0)
+    clocks = observe_batch(clocks, {"R": 50, "S": 70}, {"R": 1, "S": 1}, now=0)
     assert [clocks[s].mark for s in "RS"] == [None, None]  # this batch is not late by its own rows
-    clocks = advance([R, S], clocks, now=1)
+    clocks = advance_clocks([R, S], clocks, now=1)
     assert [clocks[s].mark for s in "RS"] == [40, 70]
 
 
 def test_a_watermark_never_falls() -> None:
-    clocks = advance([R], {"R": Clock(50, 40, 0)}, now=1)
-    clocks = observe(clocks, {"R": 20}, {"R": 1}, now=1)
-    assert advance([R], clocks, now=2)["R"].mark == 40
+    clocks = advance_clocks([R], {"R": StreamClock(50, 40, 0)}, now=1)
+    clocks = observe_batch(clocks, {"R": 20}, {"R": 1}, now=1)
+    assert advance_clocks([R], clocks, now=2)["R"].mark == 40
 
 
 def test_an_idle_stream_follows_the_others() -> None:
-    clocks = {"R": Clock(500, 400, 200), "S": Clock(10, 10, 50)}
-    assert advance([R, S], clocks, now=150)["S"].mark == 10
-    lifted = advance([R, S], clocks, now=151)
+    clocks = {"R": StreamClock(500, 400, 200), "S": StreamClock(10, 10, 50)}
+    assert advance_clocks([R, S], clocks, now=150)["S"].mark == 10
+    lifted = advance_clocks([R, S], clocks, now=151)
     assert lifted["S"].mark == 490
     assert lifted["R"].mark == 490
 
 
 def test_a_stream_without_lateness_holds_idle_ones_down() -> None:
     free = Stream("T", (("ts", "timestamp"),), time="ts")
-    clocks = advance([R, S, free], {"R": Clock(500, None, 0), "S": Clock(10, 10, 0), "T": Clock(900, None, 0)}, now=1000)
+    clocks = advance_clocks(
+        [R, S, free], {"R": StreamClock(500, None, 0), "S": StreamClock(10, 10, 0), "T": StreamClock(900, None, 0)}, now=1000
+    )
     assert clocks["S"].mark == 10
     assert clocks["T"].mark is None
 
 
 def test_a_stream_that_was_never_seen_counts_from_the_first_batch() -> None:
-    clocks = observe(advance([R, S], {}, now=1000), {"R": 50}, {"R": 1}, now=1000)
-    assert advance([R, S], clocks, now=1100)["S"].mark is None
-    assert advance([R, S], clocks, now=1101)["S"].mark == 40
+    clocks = observe_batch(advance_clocks([R, S], {}, now=1000), {"R": 50}, {"R": 1}, now=1000)
+    assert advance_clocks([R, S], clocks, now=1100)["S"].mark is None
+    assert advance_clocks([R, S], clocks, now=1101)["S"].mark == 40

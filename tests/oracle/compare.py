@@ -89,7 +89,7 @@ def _in_results(run: Run) -> Iterator[str]:
     """What can be read at the end under a name: of the last query of that name, and of those before it with the same columns."""
     for name in sorted({life.ask.name for life in run.lives}):
         table_ = run.engine.results(name)
-        schema = run.engine.driver.result_schema(name)
+        schema = run.engine.coordinator.result_schema(name)
         wanted: Counter[Row] = Counter()
         for life in reversed([life for life in run.lives if life.ask.name == name]):
             outputs = [(o.name, o.expression.type) for o in run.case.parse(life.ask).outputs]
@@ -109,7 +109,7 @@ def _last(run: Run, name: str) -> Ask:
 
 def _in_late(run: Run, expected: Expected) -> Iterator[str]:
     engine = run.engine
-    for stream in engine.driver.topology.streams:
+    for stream in engine.coordinator.topology.streams:
         found = engine.late(stream.name)
         if run.case.changes:  # other columns at other times
             names = [stream.time] if stream.time is not None else []

@@ -160,11 +160,11 @@ def _filling(rng: Random, case: Case) -> Case:
         )
         for n, b in enumerate(case.batches)
     ]
-    options = {**dict(case.setting.options), "rewrite_rows": rng.choice([1, 2, 4])}
+    options = {**dict(case.setting.options), "relayout_rows": rng.choice([1, 2, 4])}
     setting = replace(case.setting, epoch=1, options=tuple(options.items()), adaptive=False)
     return replace(case, streams=streams, batches=tuple(batches), setting=setting)
 
 
 def _rewriting(rng: Random) -> list[tuple[str, int]]:
-    found = [("rewrite_rows", rng.choice([1, 10]))] if rng.random() < 0.4 else []
-    return [*found, ("generations", rng.choice([0, 0, 1, 2]))] if rng.random() < 0.5 else found
+    found = [("relayout_rows", rng.choice([1, 10]))] if rng.random() < 0.4 else []
+    return [*found, ("old_layouts", rng.choice([0, 0, 1, 2]))] if rng.random() < 0.5 else found

@@ -12,9 +12,8 @@ from clash.model.query import SubJoin
 from clash.model.relation import Relation
 from clash.model.stream import Stream
 from clash.model.types import is_atomic
-from clash.planner.orders import ProbeOrder, Step, StoreKey, StorePlan
-from clash.planner.plan import Plan
-from clash.plan import validate
+from clash.optimizer import Plan, validate
+from clash.plan.logical import ProbeOrder, Step, StoreKey, StorePlan
 
 Links = frozenset[frozenset[Relation]]
 

@@ -15,12 +15,12 @@ from dataclasses import replace
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from clash.coordinator.control import changes
-from clash.coordinator.committed_batch import Committed
-from clash.coordinator.coordinator import Driver
-from clash.coordinator.control.job import Asked, Job
 from clash.coordinator.adaptive.replanner import Policy, Replanner
-from clash.planner.plan import Plan
+from clash.coordinator.committed_batch import CommittedBatch
+from clash.coordinator.control import changes
+from clash.coordinator.control.job import JobSpec, QueryRequest
+from clash.coordinator.coordinator import Coordinator
+from clash.optimizer import Plan
 from clash.state import failpoints
 from clash.state.storage import open_storage
 
@@ -45,7 +45,7 @@ class Run:
 
     def __init__(self, case: Case) -> None:
         self.case, self.engine = case, start(case)
-        self.engine.driver.replanner = None if case.setting.adaptive else self._plan
+        self.engine.coordinator.replanner = None if case.setting.adaptive else self._plan
         self.lives = [Life(ask) for ask in case.queries]
         self.program = self.recorded = case.programs[0]
         self.declared = [stream.name for stream in case.first_streams]
@@ -53,7 +53,7 @@ class Run:
         self.workers = case.setting.workers
         self.pending: list[Asking] = []
         self.epoch, self.forced = 0, False  # the first batch of this epoch; does the next batch begin another one in any case?
-        self.committed: list[Committed] = []
+        self.committed: list[CommittedBatch] = []
         self.found: dict[str, Found] = {life.key: Counter() for life in self.lives}
         self.wrong: list[str] = []
         self.upkeep = Upkeep()
@@ -76,12 +76,12 @@ class Run:
             self._eager(_STILL)
         for change in batch.changes:
             self._ask(change, number)
-        setup = self.engine.driver.changes.setup
+        setup = self.engine.coordinator.changes.setup
         if batch.plan_seed is not None and batch.plan_seed % 4 == 0 and setup.queries:  # else the driver asks for it at the border
             self.engine.replan(plan_for(self.case, self.asked, setup.streams, setup.workers, batch.plan_seed, alone(self.case)))
         done = self._batch(number, batch)
         self._note(number, done)
-        self.wrong += [f"after batch {number}: {told}" for told in self.upkeep.look(self.engine.driver, batch.quiet)]
+        self.wrong += [f"after batch {number}: {told}" for told in self.upkeep.look(self.engine.coordinator, batch.quiet)]
 
     # ---- programs ----------------------------------------------------------------------------------------------
 
@@ -92,7 +92,7 @@ class Run:
         asked = started(self.live, self.recorded, program)
         changes = any(change.kind != "rescale" or change.workers != self.workers for change in asked) or bool(program.streams)
         for name in self.declared:  # from now on, read or read past
-            self.begins.setdefault(name, self.engine.driver.last + 1)
+            self.begins.setdefault(name, self.engine.coordinator.last + 1)
         self.declared += program.streams
         self.begins |= dict.fromkeys(program.streams, number)
         self.engine.restart(self._job(program))
@@ -112,9 +112,9 @@ class Run:
         queries = tuple(ask for ask in program.queries if self.case.reads(ask) <= {*self.declared, *streams})
         return replace(program, queries=queries, streams=streams)
 
-    def _job(self, program: Program) -> Job:
+    def _job(self, program: Program) -> JobSpec:
         streams = tuple(self.case.by_name[name] for name in self.declared)
-        queries = tuple(Asked(ask.name, ask.text, ask.windows) for ask in program.queries)
+        queries = tuple(QueryRequest(ask.name, ask.text, ask.windows) for ask in program.queries)
         return replace(self.engine.job, streams=streams, queries=queries, workers=program.workers)
 
     # ---- changes -----------------------------------------------------------------------------------------------
@@ -160,34 +160,34 @@ class Run:
 
     # ---- plans -------------------------------------------------------------------------------------------------
 
-    def _plan(self, driver: Driver, batch: int) -> Plan | None:
+    def _plan(self, driver: Coordinator, batch: int) -> Plan | None:
         """A random plan at a border, if one was asked for since the last one."""
         epoch = self.case.setting.epoch
         seeds = [b.plan_seed for b in self.case.batches[max(batch + 1 - epoch, 0) : batch + 1] if b.plan_seed is not None]
         if not seeds or seeds[-1] % 4 == 0 or not driver.wanted.queries:
             return None
-        asks = {q.name: Ask(q.name, q.asked.text, q.asked.windows) for q in driver.wanted.queries}
+        asks = {q.name: Ask(q.name, q.request.text, q.request.windows) for q in driver.wanted.queries}
         return plan_for(self.case, asks, driver.wanted.streams, driver.wanted.workers, seeds[-1], alone(self.case))
 
     def _eager(self, policy: Policy) -> None:
         if self.case.setting.adaptive:
-            self.engine.driver.planner = Replanner(policy)
+            self.engine.coordinator.planner = Replanner(policy)
 
-    def _attempt(self, tables: Mapping[str, pa.Table], now: int) -> Committed:
+    def _attempt(self, tables: Mapping[str, pa.Table], now: int) -> CommittedBatch:
         """The planner's thread ends before the next batch begins, and leaves its statistics for a restart: a seed is one history."""
-        driver = self.engine.driver
+        driver = self.engine.coordinator
         if self.case.setting.adaptive:
-            driver.watch._written = -math.inf
+            driver.collector._written = -math.inf
         try:
             return self.engine.batch(tables, now)
         finally:
             if self.case.setting.adaptive:
-                driver.planner.wait()
-                self.wrong += ["the planner failed"] if driver.planner._warned else []
+                driver.replanner.wait()
+                self.wrong += ["the planner failed"] if driver.replanner.failed else []
 
     # ---- batches -----------------------------------------------------------------------------------------------
 
-    def _batch(self, number: int, batch: Batch) -> Committed:
+    def _batch(self, number: int, batch: Batch) -> CommittedBatch:
         """After a failure the batch runs again, unless it was committed: as Spark would have it. It does so under what was recorded for it,
         unless a program that wants something else was started meanwhile."""
         before = ([*self.lives], self.workers, self.epoch, self.recorded, self.known)
@@ -202,7 +202,7 @@ class Run:
                 raise
         recorded = batch.fail is not None and batch.fail[0] not in _UNRECORDED
         asked = asked if recorded and self._settle(number) else []
-        committed = self.engine.driver.last == number
+        committed = self.engine.coordinator.last == number
         self.upkeep.swept = False
         if number % 2 or batch.second is not None:  # else a failed attempt in a process that goes on
             changes = self.restart(batch.second, number + committed)
@@ -211,7 +211,7 @@ class Run:
                 self.pending = [*asked, *self.pending]
                 self.forced, recorded = self._differs(), False
         if committed:
-            return self.engine.driver.finish(number)
+            return self.engine.coordinator.publish(number)
         now = batch.now + 1_000_000 if recorded else batch.now  # what was recorded for the batch counts
         done = self._attempt(self._tables(number, batch), now)
         if not recorded:
@@ -251,9 +251,9 @@ class Run:
         if change.ask is not None:
             self.lives.append(Life(change.ask, number, None, change.history, None))
 
-    def _note(self, number: int, done: Committed) -> None:
+    def _note(self, number: int, done: CommittedBatch) -> None:
         self.committed.append(done)
-        manifest = self.engine.driver.manifest
+        manifest = self.engine.coordinator.manifest
         for at, life in enumerate(self.lives):
             if not life.lives(number):
                 continue
@@ -267,14 +267,14 @@ class Run:
         lives = {life.ask.name: life.first for life in self.lives if life.lives(number)}
         if done.counts.keys() != lives.keys():
             self.wrong.append(f"batch {number} has results of {sorted(done.counts)}, not {sorted(lives)}")
-        ran = self.engine.driver.history.read(done.generation)
+        ran = self.engine.coordinator.log.read(done.generation)
         since = {query.name: query.batch for query in ran.setup.queries}
         if since != lives:
             self.wrong.append(f"batch {number} has queries that began with {since}, not {lives}")
         if ran.setup.workers != self.workers:
             self.wrong.append(f"batch {number} ran on {ran.setup.workers} workers, not {self.workers}")
         if ran.batch == number and ran.predicted is not None:
-            before = self.engine.driver.history.read(ran.number - 1)
+            before = self.engine.coordinator.log.read(ran.number - 1)
             self.replanned += before.plan.topology != ran.plan.topology
 
 

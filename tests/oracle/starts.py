@@ -9,10 +9,10 @@ from random import Random
 from unittest.mock import patch
 
 import clash
-from clash.inprocess import InProcess
+from clash.inprocess.engine import InProcessEngine
 from clash.model.stream import Stream
+from clash.optimizer import Plan
 from clash.planner import solve, strategies
-from clash.planner.plan import Plan
 
 from .case import Ask, Case
 from .plans import random_plan
@@ -22,16 +22,17 @@ from .plans import random_plan
 def quick_planner() -> Iterator[None]:
     """The planner searches less: plans need not be good here. It counts moves and never looks at the clock: a seed is one history."""
     moves = solve._moves
-    with patch.object(solve, "_moves", lambda *arguments: min(4, moves(*arguments))), patch.object(strategies, "AT_LEAST", 60.0):
+    few_moves = patch.object(solve, "_moves", lambda *arguments: min(4, moves(*arguments)))
+    with few_moves, patch.object(strategies, "MIN_HEURISTIC_SECONDS", 60.0):
         yield
 
 
-def start(case: Case) -> InProcess:
+def start(case: Case) -> InProcessEngine:
     setting = case.setting
-    return InProcess(
+    return InProcessEngine(
         case.first_streams, case.texts, workers=setting.workers, strategy=setting.strategy, cost=setting.cost, layouts=setting.layouts,
         mirs=setting.mirs, statistics=setting.statistics, windows=case.windows, partitions=setting.partitions, seed=setting.seed,
-        plan=None if setting.plan_seed is None else plan_of(case), timezone=setting.timezone, options=dict(setting.options),
+        plan=None if setting.plan_seed is None else plan_of(case), timezone=setting.timezone, tuning=dict(setting.options),
         epoch=setting.epoch, adaptive=setting.adaptive,
     )  # fmt: skip
 
@@ -55,4 +56,4 @@ def plan_for(case: Case, asks: Mapping[str, Ask], streams: Sequence[Stream], wor
         strategy="independent", cost="probe", mirs=False, time_limit=0.0,
     )  # fmt: skip
     plan = random_plan(Random(seed), base, owned)
-    return replace(plan, asked=replace(plan.asked, strategy=case.setting.strategy))
+    return replace(plan, request=replace(plan.request, strategy=case.setting.strategy))

@@ -7,10 +7,9 @@ from datetime import timedelta
 from itertools import islice
 from random import Random
 
-from clash.inprocess import InProcess
+from clash.inprocess.engine import InProcessEngine
 from clash.model.stream import Stream
-from clash.topology import Topology
-from clash.plan.topology import ProbeRule, StoreRule
+from clash.plan.topology import ProbeRule, StoreRule, Topology
 
 from .case import Ask, Batch, Case, Change, Setting, table
 from .compare import differences, ran
@@ -77,7 +76,7 @@ def test_a_column_that_was_dropped_is_missing_when_it_comes_back() -> None:
 def test_late_rows_of_other_times_have_other_columns() -> None:
     kinds = {"a": "int", "b": "int", "ts": "timestamp"}
     streams = [Stream.of(name, kinds, time="ts", window="1 second", lateness="0 seconds") for name in "RS"]
-    engine = InProcess(streams, {"q": "SELECT R.a FROM R JOIN S ON R.a = S.a"})
+    engine = InProcessEngine(streams, {"q": "SELECT R.a FROM R JOIN S ON R.a = S.a"})
     engine.batch({s.name: table(s, [(1, 2, START)]) for s in streams})
     late = {s.name: table(s, [(3, 4, START - timedelta(seconds=1))]) for s in streams}
     engine.batch(late)

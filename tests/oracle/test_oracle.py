@@ -10,7 +10,7 @@ import pytest
 
 import clash
 from clash.model.stream import Stream
-from clash.plan import validate
+from clash.optimizer import validate
 
 from .case import Ask, Batch, Case
 from .generate import random_case

@@ -9,8 +9,8 @@ from random import Random
 import pyarrow as pa
 import pytest
 
-from clash.coordinator.committed_batch import Committed
-from clash.inprocess import InProcess
+from clash.coordinator.committed_batch import CommittedBatch
+from clash.inprocess.engine import InProcessEngine
 from clash.model.statistics import Statistics
 from clash.model.stream import Stream
 
@@ -38,16 +38,16 @@ def _tables(rng: Random, streams: list[Stream], second: float) -> Mapping[str, p
     return {stream.name: table(stream, [row() for _ in range(_ROWS)]) for stream in streams}
 
 
-def _run(engine: InProcess, streams: list[Stream], batches: int, pace: float) -> list[Committed]:
+def _run(engine: InProcessEngine, streams: list[Stream], batches: int, pace: float) -> list[CommittedBatch]:
     rng = Random(1)
     return [engine.batch(_tables(rng, streams, at * pace), at * 100_000) for at in range(batches)]
 
 
-def _files(engine: InProcess) -> set[str]:
-    return set(engine.driver.storage.list("", recursive=True))
+def _files(engine: InProcessEngine) -> set[str]:
+    return set(engine.coordinator.storage.list("", recursive=True))
 
 
-def _most(done: list[Committed], what: str) -> dict[str, int]:
+def _most(done: list[CommittedBatch], what: str) -> dict[str, int]:
     stores = {store for committed in done for store in committed.stores}
     return {store: max(committed.stores.get(store, {}).get(what, 0) for committed in done) for store in stores}
 
@@ -59,12 +59,12 @@ def _most(done: list[Committed], what: str) -> dict[str, int]:
 def test_stores_do_not_grow(workers: int, strategy: str, layouts: str, rate: float, batches: int) -> None:
     streams = _streams()
     statistics = Statistics(rates={"R": 10.0, "S": rate, "T": rate}, default_selectivity=1e-4)
-    engine = InProcess(streams, _QUERIES, workers=workers, strategy=strategy, layouts=layouts, statistics=statistics)
+    engine = InProcessEngine(streams, _QUERIES, workers=workers, strategy=strategy, layouts=layouts, statistics=statistics)
     pace = 0.5
     done = _run(engine, streams, batches, pace)
     assert all(done[-1].counts.values())
     live = _ROWS * 3.5 / pace  # rows between the watermark less the window and now: 2 s of window, 1 s of lateness, 0.5 s of disorder
-    for store in engine.driver.topology.stores:
+    for store in engine.coordinator.topology.stores:
         copies = workers if any(layout.kind == "all" for layout in store.layouts) else len(store.layouts)
         if store.join is None:
             assert _most(done, "rows")[store.id] <= copies * live * 2, store.id
@@ -77,7 +77,7 @@ def test_stores_do_not_grow(workers: int, strategy: str, layouts: str, rate: flo
 
 def test_files_do_not_grow_with_batches() -> None:
     streams = _streams()
-    engine = InProcess(streams, _QUERIES, workers=2)
+    engine = InProcessEngine(streams, _QUERIES, workers=2)
     counts = []
     for at in range(100):
         engine.batch(_tables(Random(at), streams, at * 0.5), at * 100_000)
@@ -90,7 +90,7 @@ def test_files_do_not_grow_with_batches() -> None:
 
 def test_failed_attempts_leave_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     streams = _streams()
-    engine = InProcess(streams, _QUERIES, workers=2)
+    engine = InProcessEngine(streams, _QUERIES, workers=2)
     engine.batch(_tables(Random(0), streams, 0), 0)
     before = _files(engine)
     monkeypatch.setenv("CLASH_FAILPOINT", "round-end!raise")
@@ -102,7 +102,7 @@ def test_failed_attempts_leave_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_an_idle_stream_does_not_hold_the_state() -> None:
     """R falls silent; its watermark is lifted, so what waits for it can go."""
     streams = _streams(idle="1 second")
-    engine = InProcess(streams, {"pair": _QUERIES["pair"].replace(" WHERE R.v > 2", "")})
+    engine = InProcessEngine(streams, {"pair": _QUERIES["pair"].replace(" WHERE R.v > 2", "")})
     rng, held = Random(2), []
     for at in range(80):
         tables = dict(_tables(rng, streams, at * 0.25))
@@ -116,6 +116,6 @@ def test_an_idle_stream_does_not_hold_the_state() -> None:
 
 def test_without_lateness_nothing_goes() -> None:
     streams = [Stream.of(s.name, dict(s.columns), time="ts", window="1 second") for s in _streams()]
-    engine = InProcess(streams, {"pair": _QUERIES["pair"].replace(" WHERE R.v > 2", "")}, workers=1)
+    engine = InProcessEngine(streams, {"pair": _QUERIES["pair"].replace(" WHERE R.v > 2", "")}, workers=1)
     done = _run(engine, streams, 30, 1.0)
     assert sum(store["rows"] for store in done[-1].stores.values()) == 30 * _ROWS * 2

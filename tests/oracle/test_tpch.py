@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from clash.bench.content import Content, table_content
-from clash.bench.tpch_data import Data, tpch_data
-from clash.bench.tpch_duckdb import connect
-from clash.bench.tpch_queries import QUERIES, random_queries, tpch_statistics, tpch_streams
-from clash.inprocess import InProcess
+from clash.cli.row_content import Content, table_content
+from clash.inprocess.engine import InProcessEngine
+from clash_bench.tpch_data import Data, tpch_data
+from clash_bench.tpch_duckdb import connect
+from clash_bench.tpch_queries import QUERIES, random_queries, tpch_statistics, tpch_streams
 
 SCALE = 0.01
 
@@ -32,7 +32,7 @@ def expected(data: Data, queries: dict[str, str]) -> dict[str, Content]:
 
 
 def found(data: Data, queries: dict[str, str], folder: Path, **options: Any) -> dict[str, Content]:
-    job = InProcess(tpch_streams(queries), queries, uri=str(folder / "checkpoint"), **options)
+    job = InProcessEngine(tpch_streams(queries), queries, uri=str(folder / "checkpoint"), **options)
     for number in range(data.batches):
         job.batch({name: table for name, table in data.batch(number).items() if name in {stream.name for stream in job.job.streams}})
     return {name: table_content(job.results(name)) for name in queries}

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from clash.coordinator.coordinator import Driver
-from clash.coordinator.lifecycle.split_points import left
+from clash.coordinator.coordinator import Coordinator
+from clash.coordinator.lifecycle.split_points import remaining_rows
 
 
 class Upkeep:
@@ -16,7 +16,7 @@ class Upkeep:
         self.old: list[float] = []
         self.swept = True
 
-    def look(self, driver: Driver, quiet: bool) -> Iterator[str]:
+    def look(self, driver: Coordinator, quiet: bool) -> Iterator[str]:
         records, stores, laid = driver.manifest.containers, driver.topology.store, driver.generation.laid
         for record in records:
             if record.store not in stores:
@@ -29,7 +29,7 @@ class Upkeep:
             yield f"files that are not listed, or listed and not there: {sorted(files ^ {record.path for record in records})}"
         if self.swept and len(driver.storage.list("plans")) > 2:
             yield f"{len(driver.storage.list('plans'))} topologies"
-        self.old.append(sum(left(r) for r in records if r.generation != laid[r.store].generation))
+        self.old.append(sum(remaining_rows(r) for r in records if r.generation != laid[r.store].generation))
         if not quiet:
             self.old = []
         elif len(self.old) > 4 + int(driver.job.epoch) - 3 and self.old[-1] and self.old[-1] >= self.old[-2]:

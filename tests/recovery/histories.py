@@ -26,10 +26,10 @@ from tests.oracle.starts import plan_for, plan_of
 from tests.recovery import fitted, job
 
 import clash
-from clash.coordinator.coordinator import Driver
-from clash.protocol.batch import Tuning, Work
+from clash.coordinator.coordinator import Coordinator
 from clash.model.durations import show_duration
-from clash.planner.plan import Plan
+from clash.optimizer import Plan
+from clash.protocol.batch import BatchSpec, Tuning
 from clash.spark import engine as sparks
 
 RESULTS, LATE, HANDED, FILES = "results", "late", "handed", "files"
@@ -64,10 +64,10 @@ def play(spark: Any, data: Path, asked: dict[str, Any]) -> dict[str, Any]:
         [one["batch"], one["workers"], sum(s.key.join is not None for s in history.read(one["generation"]).plan.stores)]
         for one in run.generations
     ]
-    return {"batch": run.progress["batch"], "error": None, "generations": told}
+    return {"batch": run.progress["batch"], "error": None, "old_layouts": told}
 
 
-class Changing(Driver):
+class Changing(Coordinator):
     """Asks before it decides, as late as a user can; a batch that is on record has been asked for already."""
 
     def __init__(self, case: Case, ask: Callable[[int], None], uri: str, job: Any, timezone: str) -> None:
@@ -76,14 +76,14 @@ class Changing(Driver):
         super().__init__(uri, job, timezone, plan, Tuning(**dict(case.setting.options)))
         self.replanner = self._drawn
 
-    def begin(self, batch: int, now: int, partitions: int) -> Work | None:
+    def begin(self, batch: int, now: int, partitions: int) -> BatchSpec | None:
         if batch > self.last and not self.storage.exists(f"batches/{batch:09d}.json"):
             self._ask_for(batch)
         return super().begin(batch, now, partitions)
 
-    def _drawn(self, driver: Driver, batch: int) -> Plan | None:
+    def _drawn(self, driver: Coordinator, batch: int) -> Plan | None:
         seed = self._case.batches[batch].plan_seed
-        asks = {q.name: Ask(q.name, q.asked.text, q.asked.windows) for q in driver.wanted.queries}
+        asks = {q.name: Ask(q.name, q.request.text, q.request.windows) for q in driver.wanted.queries}
         return None if seed is None else plan_for(self._case, asks, driver.wanted.streams, driver.wanted.workers, seed, 0.0)
 
 

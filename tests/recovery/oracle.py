@@ -40,7 +40,7 @@ class Expected:
     def results(self, query: str, last: int) -> Rows:
         return Counter(row for batch, row in self._results[query] if batch <= last)
 
-    def of_batch(self, query: str, number: int) -> Rows:
+    def from_batch(self, query: str, number: int) -> Rows:
         return Counter(row for batch, row in self._results[query] if batch == number)
 
     def late(self, stream: str, last: int) -> Rows:

@@ -151,7 +151,7 @@ class Reader:
         for file in sorted((self.out / shapes.HANDED).glob("*.parquet")):  # at least once, and each time the same
             batch = int(file.name.partition("-")[0])
             handed.add(batch)
-            assert counted(pq.read_table(file)) == self.expected.of_batch(shapes.HANDED, batch), file.name
+            assert counted(pq.read_table(file)) == self.expected.from_batch(shapes.HANDED, batch), file.name
         assert handed == set(range(last + 1))
 
     @contextmanager

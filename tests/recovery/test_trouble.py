@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import clash
-from clash.workers.program import load_program
+from clash.workers.loaded_plan import load_program
 
 from .oracle import counted
 from .shapes import set_age

@@ -11,10 +11,10 @@ import pyarrow.parquet as pq
 import pytest
 
 import clash
-from clash.spark.rdd_job import Chain
-from clash.spark.parquet_streams import local_path, plain
-from clash.spark.tasks import framed, unframed
 from clash.protocol.messages import Message
+from clash.spark.parquet_streams import local_path, plain_parquet_columns
+from clash.spark.rdd_job import RddJob
+from clash.spark.tasks import framed, unframed
 
 from .files import JOIN, counted, declare, expected, table, write
 
@@ -24,7 +24,7 @@ def test_plain_streams_are_parquet_files_with_columns_chosen_and_renamed(spark: 
 
     def stored(change: Any = lambda df: df, **options: Any) -> Any:
         reader = spark.readStream.schema("a bigint, x string, ts timestamp").options(**options)
-        found = plain({"R": change(reader.parquet(str(tmp_path / "R")))})
+        found = plain_parquet_columns({"R": change(reader.parquet(str(tmp_path / "R")))})
         return None if found is None else found["R"]
 
     assert stored(maxFilesPerTrigger=1) == {"a": "a", "x": "x", "ts": "ts"}
@@ -37,8 +37,8 @@ def test_plain_streams_are_parquet_files_with_columns_chosen_and_renamed(spark: 
     assert stored(lambda df: df.select("a", "_metadata.file_name")) is None
     assert stored(lambda df: df.union(df)) is None
     lines = spark.readStream.schema("a bigint").json(str(tmp_path / "R"))
-    assert plain({"R": lines}) is None
-    assert plain({"R": spark.readStream.format("rate").load()}) is None
+    assert plain_parquet_columns({"R": lines}) is None
+    assert plain_parquet_columns({"R": spark.readStream.format("rate").load()}) is None
     for setting in ("spark.sql.files.ignoreCorruptFiles", "spark.sql.parquet.fieldId.read.enabled"):
         spark.conf.set(setting, "true")
         assert stored() is None
@@ -68,8 +68,8 @@ def test_a_message_is_the_same_after_its_journey() -> None:
 
 def test_tasks_read_what_they_can_and_spark_the_rest(spark: Any, checkpoint: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     direct: list[int] = []
-    run_chain = Chain.run
-    monkeypatch.setattr(Chain, "run", lambda self, work, *rest: (direct.append(work.batch), run_chain(self, work, *rest))[1])
+    run_chain = RddJob.run
+    monkeypatch.setattr(RddJob, "run", lambda self, work, *rest: (direct.append(work.batch), run_chain(self, work, *rest))[1])
     write(tmp_path, range(8))
     narrow = table("S", 3).set_column(0, "a", table("S", 3)["a"].cast(pa.int32()))
     path = tmp_path / "S" / "003.parquet"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from clash.errors import ClashError, DataError, SourceError, StateError
-from clash.spark.failures import RetriedError, _branches, arrived, explained, is_lost, travelling
+from clash.spark.failures import RetriedError, _branches, explain_failure, from_travelling, is_lost, to_travelling
 
 
 class Java:
@@ -36,17 +36,17 @@ class Py4J(Exception):  # noqa: N818
 @pytest.mark.parametrize("kind", [DataError, StateError, ClashError])
 def test_a_workers_error_arrives_as_what_it_was(kind: type[ClashError]) -> None:
     error = kind("division by zero", "R.a / R.b\nin »q1«, batch 3", 'write "try_divide"')
-    text = f"Traceback (most recent call last):\n  File …\nclash…: {travelling(error)}\n\tat org.apache.spark…"
-    found = explained(Py4J(Java("SparkException", "Job aborted", Java("PythonException", text))), 3)
+    text = f"Traceback (most recent call last):\n  File …\nclash…: {to_travelling(error)}\n\tat org.apache.spark…"
+    found = explain_failure(Py4J(Java("SparkException", "Job aborted", Java("PythonException", text))), 3)
     assert type(found) is kind
     assert (found.what, found.detail, found.hint) == (error.what, error.detail, error.hint)
-    assert arrived("nothing of ours <clash>") is None
+    assert from_travelling("nothing of ours <clash>") is None
 
 
 def test_a_stream_that_fails_is_named_with_its_file() -> None:
     root = Java("java.lang.RuntimeException", "file:/in/R/7.parquet is not a Parquet file. Expected magic number")
     java = Java("SparkException", "[FAILED_READ_FILE.NO_HINT] Encountered error while reading file file:///in/R/7.parquet.", root)
-    found = explained(Py4J(Java("SparkException", "Job aborted")), 12, lambda: ("R", Py4J(java)))
+    found = explain_failure(Py4J(Java("SparkException", "Job aborted")), 12, lambda: ("R", Py4J(java)))
     assert isinstance(found, SourceError)
     assert found.what == "stream R cannot be read"
     assert found.detail.startswith("batch 12, file file:///in/R/7.parquet, java.lang.RuntimeException: ")
@@ -60,7 +60,7 @@ def test_a_stream_that_fails_is_named_with_its_file() -> None:
         ("org.apache.spark.shuffle.FetchFailedException: FetchFailed", True),
         ("Python worker exited unexpectedly (crashed)", True),
         ("[CAST_INVALID_INPUT] The value 'x' of the type STRING cannot be cast to INT", False),
-        (f"Python worker exited unexpectedly {travelling(DataError('overflow'))}", False),
+        (f"Python worker exited unexpectedly {to_travelling(DataError('overflow'))}", False),
     ],
 )
 def test_what_may_well_succeed_next_time(text: str, lost: bool) -> None:
@@ -69,15 +69,15 @@ def test_what_may_well_succeed_next_time(text: str, lost: bool) -> None:
 
 def test_the_rest() -> None:
     assert is_lost(RetriedError("stage 4"))
-    assert "again and again" in explained(RetriedError("stage 4"), 1).what
+    assert "again and again" in explain_failure(RetriedError("stage 4"), 1).what
     circle = Java("A", "deep")
     circle.cause = circle
-    found = explained(Py4J(circle), 7)
+    found = explain_failure(Py4J(circle), 7)
     assert (found.what, found.detail) == ("a batch failed", "batch 7: A: deep")
     python = Java("PythonException", "Traceback (most recent call last):\n  File x, line 1\nValueError: no such thing\n")
-    assert explained(Py4J(python)).detail == "outside a batch: ValueError: no such thing"
+    assert explain_failure(Py4J(python)).detail == "outside a batch: ValueError: no such thing"
     known = StateError("a")
-    assert explained(known, 3) is known
+    assert explain_failure(known, 3) is known
 
 
 class Plan:

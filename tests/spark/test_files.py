@@ -15,7 +15,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 import clash
 from clash.expressions.arrow_types import arrow_type
-from clash.spark.parquet_reader import Piece, Wanted, cut, read
+from clash.spark.parquet_reader import FileColumn, FileSlice, read_slices, slice_files
 
 UTC = pa.timestamp("us", tz="UTC")
 KINDS = {
@@ -65,19 +65,19 @@ def counted(table: pa.Table) -> Counter[str]:
     return Counter(map(str, table.to_pylist()))
 
 
-def wanted(kinds: dict[str, str]) -> list[Wanted]:
-    return [Wanted(name, name, kind) for name, kind in kinds.items()]
+def wanted(kinds: dict[str, str]) -> list[FileColumn]:
+    return [FileColumn(name, name, kind) for name, kind in kinds.items()]
 
 
 def directly(paths: list[Path], kinds: dict[str, str], parts: int = 3) -> pa.Table | None:
     columns = {"R": wanted(kinds)}
-    pieces = cut({"R": [str(path) for path in paths]}, columns, parts, True)
+    pieces = slice_files({"R": [str(path) for path in paths]}, columns, parts, True)
     if pieces is None:
         return None
     schema = pa.schema([(name, arrow_type(kind)) for name, kind in kinds.items()])
     sizes = [sum(piece.rows for piece in part) for part in pieces]
     assert max(sizes) - min(sizes) <= 1
-    return pa.Table.from_batches([batch for part in pieces for _, batch in read(part, columns, 0)], schema)
+    return pa.Table.from_batches([batch for part in pieces for _, batch in read_slices(part, columns, 0)], schema)
 
 
 def scanned(spark: Any, paths: list[Path], kinds: dict[str, str]) -> pa.Table:
@@ -155,7 +155,7 @@ def test_old_calendars_and_int96_are_left_to_spark(tmp_path: Path) -> None:
     pq.write_table(days.replace_schema_metadata({"org.apache.spark.version": "3.5.0", "org.apache.spark.legacyDateTime": ""}), path)
     assert directly([path], {"v": "date"}) is None
     pq.write_table(days, path)
-    assert cut({"R": [str(path)]}, {"R": wanted({"v": "date"})}, 1, False) is None
+    assert slice_files({"R": [str(path)]}, {"R": wanted({"v": "date"})}, 1, False) is None
     pq.write_table(pa.table({"v": pa.array([1], UTC)}), path, use_deprecated_int96_timestamps=True)
     assert directly([path], {"v": "timestamp"}) is None
 
@@ -173,15 +173,15 @@ def test_a_file_that_cannot_be_opened_is_sparks_and_a_damaged_one_is_named(tmp_p
     path.write_bytes(b"this is not Parquet, but long enough for a footer")
     assert directly([path], {"v": "bigint"}) is None
     pq.write_table(pa.table({"v": range(1000)}), path)
-    pieces = cut({"R": [str(path)]}, columns, 1, True)
-    assert pieces == [(Piece("R", str(path), (0,), 0, 1000),)]
+    pieces = slice_files({"R": [str(path)]}, columns, 1, True)
+    assert pieces == [(FileSlice("R", str(path), (0,), 0, 1000),)]
     damaged = bytearray(path.read_bytes())
     damaged[4:400] = bytes(396)
     path.write_bytes(bytes(damaged))
     with pytest.raises(clash.SourceError) as found:
-        list(read(pieces[0], columns, 7))
+        list(read_slices(pieces[0], columns, 7))
     assert found.value.what == "stream R cannot be read"
     assert f"batch 7, file file://{path}, " in found.value.detail
     pq.write_table(pa.table({"v": range(10)}), path)
     with pytest.raises(clash.SourceError, match="990 rows less"):
-        list(read(pieces[0], columns, 7))
+        list(read_slices(pieces[0], columns, 7))

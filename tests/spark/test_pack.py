@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from clash.spark.column_packing import arrange, quoted, unpack
+from clash.spark.column_packing import assign_packed_columns, quoted, unpack_streams
 
 
 def test_columns_of_one_type_share_places() -> None:
-    places = arrange(
+    places = assign_packed_columns(
         {
             "R": [("a", "bigint"), ("b", "bigint"), ("t", "timestamp")],
             "S": [("x", "string"), ("a", "bigint")],
@@ -25,7 +25,7 @@ def test_columns_of_one_type_share_places() -> None:
 
 
 def test_runs_of_rows_come_back_as_their_stream() -> None:
-    places = arrange({"R": [("a", "bigint"), ("b", "bigint")], "S": [("b", "bigint")], "T": []})
+    places = assign_packed_columns({"R": [("a", "bigint"), ("b", "bigint")], "S": [("b", "bigint")], "T": []})
     packed = pa.record_batch(
         {
             "stream": pa.array([1, 1, 0, 2, 2, 2, 0], pa.int32()),
@@ -33,7 +33,7 @@ def test_runs_of_rows_come_back_as_their_stream() -> None:
             "c0_1": pa.array([None, None, 5, None, None, None, 6]),
         }
     )
-    found = list(unpack([packed.slice(0, 0), packed], places))
+    found = list(unpack_streams([packed.slice(0, 0), packed], places))
     assert [(stream, rows.schema.names, rows.num_rows) for stream, rows in found] == [
         ("S", ["b"], 2),
         ("R", ["a", "b"], 1),

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from clash.errors import CheckpointError
-from clash.spark.offset_log import BorderError, Gate, count_sources, fit, halt
+from clash.spark.offset_log import BatchGate, BoundaryError, count_sources, extend_offset_log, halt
 from clash.state.storage import open_storage
 
 Rows = list[tuple[str, int]]
@@ -25,7 +25,7 @@ class Files:
     def __init__(self, spark: Any, root: Path) -> None:
         self.spark, self.root = spark, root
         self.read: list[tuple[int, Rows]] = []
-        self.gate = Gate()
+        self.gate = BatchGate()
         self.before: Callable[[int], None] = lambda batch: None
 
     def put(self, stream: str, file: int) -> None:
@@ -87,8 +87,8 @@ def test_a_source_more(spark: Any, files: Files, version: str) -> None:
         if version == "1":
             with pytest.raises(Exception, match=r"There are \[2\] sources"):
                 files.run(df)
-        assert fit(files.storage, 3) is (version == "1")
-        assert not fit(files.storage, 3)
+        assert extend_offset_log(files.storage, 3) is (version == "1")
+        assert not extend_offset_log(files.storage, 3)
         files.put("R", 3)
         files.run(df)
     finally:
@@ -103,11 +103,11 @@ def test_a_planned_batch_is_run_as_it_was_planned(files: Files) -> None:
         files.run(files.union("RS"))
     planned = (files.root / "spark" / "offsets" / "2").read_bytes()
     files.put("R", 3)
-    fit(files.storage, 3)
+    extend_offset_log(files.storage, 3)
     patched = (files.root / "spark" / "offsets" / "2").read_bytes()
     assert patched == planned.rstrip(b"\n") + b"\n-"
     (files.root / "spark" / "offsets" / "2").write_bytes(planned)
-    assert fit(files.storage, 3)
+    assert extend_offset_log(files.storage, 3)
     files.gate.open()
     files.run(files.union("RST"))
     files.check({"R": 4, "S": 3, "T": 3})
@@ -122,19 +122,19 @@ def test_checksums_and_shared_sources(files: Files) -> None:
         (files.root / "spark" / "offsets" / f".{batch}.crc").touch()
     df = r.union(r.selectExpr("'Q' AS stream", "a"))
     assert count_sources(df) == 2
-    assert fit(files.storage, 2)
+    assert extend_offset_log(files.storage, 2)
     assert sorted(file.name for file in (files.root / "spark" / "offsets").glob(".*.crc")) == [".0.crc"]
     files.put("R", 3)
     files.run(df)
     found = Counter(stream for _, rows in files.read for stream, _ in rows)
     assert found == {"R": 12, "Q": 3}
     with pytest.raises(CheckpointError, match="more sources") as caught:
-        fit(files.storage, 1)
+        extend_offset_log(files.storage, 1)
     assert caught.value.hint
 
 
 def test_an_empty_checkpoint_needs_nothing(files: Files) -> None:
-    assert not fit(files.storage, 3)
+    assert not extend_offset_log(files.storage, 3)
     files.run(files.union("RST"))
     files.check({"R": 3, "S": 3, "T": 3})
 
@@ -162,7 +162,7 @@ def test_halted_between_two_batches(files: Files, trigger: dict[str, Any]) -> No
     assert [batch for batch, _ in files.read] == [0]
     assert (files.root / "spark" / "commits" / "0").exists()
     files.gate.open()
-    fit(files.storage, 3)
+    extend_offset_log(files.storage, 3)
     files.run(files.union("RST"))
     files.check({"R": 3, "S": 3, "T": 3})
 
@@ -174,5 +174,5 @@ def test_halted_while_there_is_nothing_to_read(files: Files, trigger: dict[str, 
     halt(query, files.gate)
     assert not query.isActive
     assert query.exception() is None
-    with pytest.raises(BorderError), files.gate.batch():
+    with pytest.raises(BoundaryError), files.gate.batch():
         pass

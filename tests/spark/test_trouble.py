@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import clash
-from clash.spark.query_supervisor import Supervisor
+from clash.spark.query_supervisor import QuerySupervisor
 from clash.spark.transport import Transport
 
 from .files import JOIN, counted, declare, expected, write
@@ -98,7 +98,7 @@ def test_a_stop_in_a_batch_is_told_to_spark_in_few_words(
     """In the text of what failed Spark looks for an interrupt, and its thread dies of a long one: pages on standard error."""
     inside, go = Event(), Event()
     told: list[Exception] = []
-    batch = Supervisor._batch
+    batch = QuerySupervisor._batch
 
     def fail(_transport: Any, _df: Any, _batch: int) -> None:
         inside.set()
@@ -113,7 +113,7 @@ def test_a_stop_in_a_batch_is_told_to_spark_in_few_words(
             raise
 
     monkeypatch.setattr(Transport, "__call__", fail)
-    monkeypatch.setattr(Supervisor, "_batch", watched)
+    monkeypatch.setattr(QuerySupervisor, "_batch", watched)
     write(tmp_path, range(1))
     engine = clash.Engine(spark, checkpoint, workers=1)
     declare(engine, spark, tmp_path)

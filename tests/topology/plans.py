@@ -12,8 +12,8 @@ from clash.model.layout import Layout
 from clash.model.query import Query, SubJoin
 from clash.model.relation import Relation
 from clash.model.stream import Stream
-from clash.planner.orders import ProbeOrder, Step, StoreKey, StorePlan
-from clash.planner.plan import Plan
+from clash.optimizer import Plan
+from clash.plan.logical import ProbeOrder, Step, StoreKey, StorePlan
 from clash.sql import parse_queries
 
 OPTIONS = st.fixed_dictionaries(

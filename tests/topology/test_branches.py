@@ -13,14 +13,12 @@ import clash
 from clash.model.layout import Layout
 from clash.model.query import Query, SubJoin
 from clash.model.relation import Attribute, Relation
-from clash.planner.orders import StoreKey
-from clash.planner.plan import Plan
-from clash.topology import Topology, build, from_json, to_json
-from clash.plan import validate
-from clash.topology.columns import named, used
-from clash.plan.topology import Bounds, ProbeRule
+from clash.optimizer import Plan, validate
+from clash.plan.logical import StoreKey
 from clash.plan.store_names import store_id
-from clash.plan.visibility import Past
+from clash.plan.topology import Bounds, ProbeRule, Topology
+from clash.plan.visibility import VisibilityBounds
+from clash.topology.columns import named, used
 
 from ..oracle.generate import random_case
 from ..oracle.plans import random_plan
@@ -53,7 +51,7 @@ def _bounds(topology: Topology, origin: str) -> list[list[tuple[str, Bounds]]]:
     return sorted(found)
 
 
-def _chain(past: Past) -> Topology:
+def _chain(past: VisibilityBounds) -> Topology:
     made = build(*by_hand(_CHAIN, _FED, _LAYOUTS), past)
     validate(made)
     return made
@@ -64,30 +62,30 @@ def _id_of_st() -> str:
 
 
 def test_a_store_that_was_introduced_later_has_two_branches() -> None:
-    made = _chain(Past(introduced={_id_of_st(): 100}, oldest={"s_S": 50, "s_T": 70}))
+    made = _chain(VisibilityBounds(introduced={_id_of_st(): 100}, oldest={"s_S": 50, "s_T": 70}))
     assert _bounds(made, "R") == [[("m_S_", Bounds(100, None))], [("s_S", Bounds(0, 100)), ("s_T", Bounds(0, 100))]]
     assert _bounds(made, "S") == [[("s_T", Bounds()), ("s_R", Bounds())]]
 
 
 @pytest.mark.parametrize("oldest", [{}, {"s_S": 50}, {"s_S": 50, "s_T": 100}, {"s_S": 100, "s_T": 100, "s_R": 3}])
 def test_one_branch_again_where_some_part_has_no_older_row(oldest: dict[str, int]) -> None:
-    assert _chain(Past(introduced={_id_of_st(): 100}, oldest=oldest)) == _chain(Past())
+    assert _chain(VisibilityBounds(introduced={_id_of_st(): 100}, oldest=oldest)) == _chain(VisibilityBounds())
 
 
 def test_a_query_reads_a_store_from_its_own_beginning_on() -> None:
-    past = Past(introduced={_id_of_st(): 100}, added={"q1": 200}, oldest={"s_S": 50, "s_T": 70})
+    past = VisibilityBounds(introduced={_id_of_st(): 100}, added={"q1": 200}, oldest={"s_S": 50, "s_T": 70})
     assert _bounds(_chain(past), "R")[0] == [("m_S_", Bounds(200, None))]
 
 
 def test_rows_that_lack_a_column_are_never_read() -> None:
-    past = Past(columns={"s_T": {"b": 60}}, oldest={"s_S": 50, "s_T": 50})
+    past = VisibilityBounds(columns={"s_T": {"b": 60}}, oldest={"s_S": 50, "s_T": 50})
     assert _bounds(_chain(past), "S") == [[("s_T", Bounds(60, None)), ("s_R", Bounds())]]
 
 
 def test_a_past_survives_its_writing() -> None:
-    past = Past({"m": 3}, frozenset("f"), frozenset("g"), {"q": 1}, frozenset("q"), {"s": {"a": 2}}, {"s": 0})
-    assert Past.from_json(past.to_json()) == past
-    made = _chain(Past(introduced={_id_of_st(): 100}, fresh=frozenset(["q1"]), added={"q1": 80}, oldest={"s_S": 50, "s_T": 70}))
+    past = VisibilityBounds({"m": 3}, frozenset("f"), frozenset("g"), {"q": 1}, frozenset("q"), {"s": {"a": 2}}, {"s": 0})
+    assert VisibilityBounds.from_json(past.to_json()) == past
+    made = _chain(VisibilityBounds(introduced={_id_of_st(): 100}, fresh=frozenset(["q1"]), added={"q1": 80}, oldest={"s_S": 50, "s_T": 70}))
     assert from_json(to_json(made)) == made
     assert made.starts == (("q1", 80),)
 
@@ -117,7 +115,7 @@ class _World:
         self.past = self._past()
         self.topology = build(self.plan.queries, dict(self.plan.streams), self.plan.probe_orders, self.plan.stores, 3, self.past)
 
-    def _past(self) -> Past:
+    def _past(self) -> VisibilityBounds:
         rng = self.rng
         introduced = {mir: rng.choice(_BOUNDS) for mir in self.mirs if rng.random() < 0.6}
         added = {name: rng.choice(_BOUNDS) for name in self.queries if rng.random() < 0.4}
@@ -134,7 +132,7 @@ class _World:
                 }
         filled = frozenset(mir for mir in introduced if rng.random() < 0.2)
         filling = frozenset(mir for mir in introduced if mir not in filled and rng.random() < 0.5)
-        return Past(introduced, filled, filling, added, frozenset(), columns, oldest)
+        return VisibilityBounds(introduced, filled, filling, added, frozenset(), columns, oldest)
 
     def _at_most(self, key: StoreKey, column: str, introduced: Mapping[str, int], added: Mapping[str, int]) -> Iterator[int]:
         """Since when a column is kept at least: for the queries that name it, and for the stores that are made with it."""

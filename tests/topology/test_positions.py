@@ -5,9 +5,8 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 
-from clash.planner.plan import Plan
-from clash.topology import Topology, build
-from clash.plan.topology import Position, ProbeRule
+from clash.optimizer import Plan
+from clash.plan.topology import Position, ProbeRule, Topology
 
 from .plans import by_hand, plans
 
@@ -85,5 +84,5 @@ def test_equality_that_rounds_keeps_no_place() -> None:
 @given(plans())
 def test_as_many_rounds_as_the_planner_says(plan: Plan) -> None:
     """Under `full`, where rounds are part of the cost. The topology may find a place that a heuristic plan did not care for."""
-    if plan.asked.cost == "full":
+    if plan.request.cost == "full":
         assert plan.topology.rounds == plan.rounds

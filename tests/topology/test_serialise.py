@@ -6,6 +6,7 @@ import json
 from dataclasses import replace
 
 import pytest
+from clash.plan.json_codecs import join_from_json, join_to_json
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -14,10 +15,8 @@ from clash.errors import OptionError
 from clash.model.expressions import Call, Col, Expr, Lit
 from clash.model.query import SubJoin
 from clash.model.relation import Attribute, Relation
-from clash.planner.plan import Plan
-from clash.topology import from_json, to_json
+from clash.optimizer import Plan
 from clash.plan.topology import ProbeRule
-from clash.plan.json_codecs import join_from_json, join_to_json
 
 from .plans import plans
 

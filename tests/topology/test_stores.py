@@ -6,8 +6,7 @@ import re
 
 import clash
 from clash.model.stream import Stream
-from clash.topology import Topology
-from clash.plan.topology import ProbeRule, RowFilter, Store
+from clash.plan.topology import ProbeRule, RowFilter, Store, Topology
 
 SECOND = 1_000_000
 STREAMS = [

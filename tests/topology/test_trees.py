@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from clash.topology import Topology, build
-from clash.plan.topology import ProbeRule
+from clash.plan.topology import ProbeRule, Topology
 
 from .plans import by_hand
 

@@ -9,10 +9,9 @@ from hypothesis import given
 
 import clash
 from clash.model.layout import Layout
-from clash.planner.plan import Plan
-from clash.topology import PlanError, Topology
-from clash.plan import validate
-from clash.plan.topology import Position, ProbeRule
+from clash.optimizer import Plan, validate
+from clash.plan.errors import PlanError
+from clash.plan.topology import Position, ProbeRule, Topology
 
 from .plans import plans
 

@@ -7,7 +7,7 @@ from itertools import product
 import pyarrow as pa
 import pytest
 
-from clash.inprocess import InProcess
+from clash.inprocess.engine import InProcessEngine
 from clash.model.stream import Stream
 
 FIRST, LAST, SECOND = -(2**63), 2**63 - 1, 1_000_000
@@ -32,7 +32,7 @@ def test_results_are_what_the_definition_says(names: tuple[str, ...], mirs: bool
     joins = " ".join(f"JOIN {name} ON {name}.a = {names[0]}.a" for name in names[1:])
     query = f"SELECT {', '.join(f'{name}.n AS {name}' for name in names)} FROM {names[0]} {joins}"
     declared = {stream.name: stream for stream in streams()}
-    engine = InProcess([declared[name] for name in names], {"q": query}, mirs=mirs)
+    engine = InProcessEngine([declared[name] for name in names], {"q": query}, mirs=mirs)
     for some in (range(0, len(TAUS), 2), range(1, len(TAUS), 2)):
         engine.batch({name: table({n: TAUS[n] for n in some}) for name in names})
     expected = []
@@ -44,7 +44,7 @@ def test_results_are_what_the_definition_says(names: tuple[str, ...], mirs: bool
 
 
 def test_a_watermark_before_the_first_time_makes_nothing_late() -> None:
-    engine = InProcess(streams("10 seconds")[:2], {"q": "SELECT R.n FROM R JOIN S ON R.a = S.a"})
+    engine = InProcessEngine(streams("10 seconds")[:2], {"q": "SELECT R.n FROM R JOIN S ON R.a = S.a"})
     for _ in range(2):
         engine.batch({name: table({0: FIRST, 1: None}) for name in "RS"})
     assert engine.results("q").num_rows == 4

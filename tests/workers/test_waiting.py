@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 
 from clash.columnar.block import Block
-from clash.workers.block_queue import Waiting, on_disk
+from clash.workers.block_queue import BlockQueue, spilled
 
 BLOCK = Block(3, {"#arrival": pa.array([1, 2, 3], pa.int64()), "R.a": pa.array(["x", None, "z"]), "R.b": pa.array([[1], [], None])})
 
@@ -15,14 +15,14 @@ def same(one: Block, other: Block) -> bool:
 
 
 def test_a_block_on_disk_is_the_same_block() -> None:
-    assert same(on_disk(BLOCK), BLOCK)
-    assert same(on_disk(BLOCK.slice(1, 2)), BLOCK.slice(1, 2))
+    assert same(spilled(BLOCK), BLOCK)
+    assert same(spilled(BLOCK.slice(1, 2)), BLOCK.slice(1, 2))
     empty = BLOCK.slice(0, 0)
-    assert same(on_disk(empty), empty)
+    assert same(spilled(empty), empty)
 
 
 def test_phases_come_in_order_and_memory_is_bounded() -> None:
-    waiting = Waiting(limit=100, piece=4)
+    waiting = BlockQueue(limit=100, piece=4)
     for phase in (2, 0, 1, 0):
         waiting.add(phase, f"e{phase}", BLOCK)
     assert waiting.held <= 100
@@ -34,6 +34,6 @@ def test_phases_come_in_order_and_memory_is_bounded() -> None:
 
 
 def test_small_blocks_are_probed_together() -> None:
-    waiting = Waiting(limit=1 << 20, piece=7)
+    waiting = BlockQueue(limit=1 << 20, piece=7)
     assert [block.rows for block in waiting.pieces([BLOCK] * 5)] == [6, 6, 3]
     assert list(waiting.pieces([])) == []

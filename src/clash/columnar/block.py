@@ -1,8 +1,6 @@
-"""A block: tuples on their way, as whole Arrow columns.
+"""A block: tuples in transit, as whole Arrow columns.
 
-Invariant: the columns of a block have equal lengths and no chunks. Attributes are called as they are shown (`R.a`, `R#2.a`); what
-every tuple carries beside them has a name that no attribute can have. An arrival number leaves its lowest bits free for the
-number of the relation in whose role a tuple takes part, so the pair (arrival, number) is one integer: larger means later.
+Invariant: the columns of a block have equal lengths and no chunks. `clash.model.block_columns` names them.
 """
 
 from __future__ import annotations
@@ -16,29 +14,13 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from clash.model.relation import Attribute, Relation
+from clash.model.block_columns import UNBOUNDED_WINDOW
 
 Ints = npt.NDArray[np.int64]
+Rows = npt.NDArray[np.int32]
+Bools = npt.NDArray[np.bool_]
 
-ARRIVAL = "#arrival"  # of the last part to arrive, with its relation's number
-EARLIEST = "#earliest"  # of the first part to arrive
-TAU = "#tau"  # event time in microseconds
-LATEST = "#latest"  # the largest event time of all parts
-DEADLINE = "#deadline"  # the smallest τ + window of all parts
-NUMBER_BITS = 5
-MOST_NUMBERS = 1 << NUMBER_BITS
-FOREVER = (1 << 64) - 1  # a window without end: no two event times lie further apart
-_LAST = (1 << 63) - 1  # event time
-
-
-def part_tau(relation: Relation) -> str:
-    """The event time of one part of an intermediate row."""
-    return f"#tau {relation}"
-
-
-def stored_name(attribute: Attribute) -> str:
-    """What an attribute is called in its stream's store, where tuples have no role yet."""
-    return str(Attribute(Relation(attribute.relation.stream), attribute.column))
+_LAST_EVENT_TIME = (1 << 63) - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,18 +34,22 @@ class Block:
     def select(self, names: Iterable[str]) -> Block:
         return Block(self.rows, {name: self.columns[name] for name in names})
 
-    def take(self, rows: npt.NDArray[np.int32]) -> Block:
+    def take(self, rows: Rows) -> Block:
         index = pa.array(rows)
         return Block(len(rows), {name: take(column, index) for name, column in self.columns.items()})
 
     def slice(self, start: int, rows: int) -> Block:
         return Block(rows, {name: column.slice(start, rows) for name, column in self.columns.items()})
 
-    def batch(self, schema: pa.Schema) -> pa.RecordBatch:
+    def to_batch(self, schema: pa.Schema) -> pa.RecordBatch:
         return pa.RecordBatch.from_arrays([self.columns[name] for name in schema.names], schema=schema)
 
+    @property
+    def nbytes(self) -> int:
+        return sum(column.nbytes for column in self.columns.values())
 
-def of_batch(batch: pa.RecordBatch) -> Block:
+
+def from_batch(batch: pa.RecordBatch) -> Block:
     return Block(batch.num_rows, dict(zip(batch.schema.names, batch.columns, strict=True)))
 
 
@@ -85,15 +71,20 @@ def take(column: pa.Array, rows: pa.Array) -> pa.Array:
     return pc.take(column, rows, boundscheck=False)
 
 
-def deadlines(tau: Ints, window: int) -> Ints:
-    """τ + window, but no later than the last event time there is: beyond it the sum would wrap around, and nothing is later anyway."""
-    if window == FOREVER:
-        return np.full(len(tau), _LAST)
-    ends: Ints = np.minimum(tau, _LAST - window)
+def rows_where(mask: Bools) -> Rows:
+    """The numbers of the rows for which the mask is true."""
+    return np.flatnonzero(mask).astype(np.int32)
+
+
+def deadlines(event_times: Ints, window: int) -> Ints:
+    """Event time plus window, but at most the last event time there is: beyond it the sum would wrap around, and nothing is later."""
+    if window == UNBOUNDED_WINDOW:
+        return np.full(len(event_times), _LAST_EVENT_TIME)
+    ends: Ints = np.minimum(event_times, _LAST_EVENT_TIME - window)
     ends += window
     return ends
 
 
-def as_time(tau: pa.Array, kind: pa.DataType) -> pa.Array:
+def as_time_column(event_times: pa.Array, kind: pa.DataType) -> pa.Array:
     """Microseconds as the time column that they were read from."""
-    return tau.view(kind)
+    return event_times.view(kind)

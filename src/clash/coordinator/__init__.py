@@ -1,1 +1,21 @@
-"""What the driver decides, records and commits, once per micro-batch."""
+"""The coordinator: one micro-batch after the other is decided, recorded, run, committed and published.
+
+May import everything below it (`planner`, `topology`, `workers` for loading plans, `explain`, `state`, …) and never Spark. Start reading in
+`batch_loop` (the one loop over batches) and `coordinator` (its steps).
+
+| module or package | holds |
+|---|---|
+| `batch_loop` | `run_batch`: begin, run on a transport, commit, publish; the `Transport` protocol |
+| `batch_state` | the states of a batch and the transitions between them |
+| `coordinator` | `Coordinator`: the steps of a batch, and what users may ask of a run |
+| `boundary` | what takes effect where an epoch begins |
+| `active_generation` | the generation in force, with its physical plan |
+| `batch_reports` | the reports of a batch's tasks, summed up |
+| `committed_batch` | what a committed batch did |
+| `publication` | moving result files to their place after the commit |
+| `cleanup` | which files are obsolete |
+| `checkpoint/` | the records on disk |
+| `control/` | what users request |
+| `lifecycle/` | the life of stored rows |
+| `adaptive/` | statistics, replanning |
+"""

@@ -1,122 +1,108 @@
-"""A generation at work: its topology as the live containers require it, what expires, what is kept for whom.
+"""The generation in force: its physical plan as the live containers require it, what expires, what may be missing for whom.
 
-Invariant: everything here follows from the generation's record, the last manifest and the watermarks of the batch, so a re-run finds the
-same. The topology is written once per past, under the name of its content; a past changes when old rows have gone.
+Invariant: everything here follows from the generation's record, the last manifest and the watermarks of the batch, so a re-run finds the same.
+A physical plan is written once per visibility of stored rows; that changes when old rows have expired.
 """
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable, Mapping
 
-from clash.coordinator.lifecycle.expiry import Expiry, Watermarks
-from clash.coordinator.checkpoint.generation_log import History
-from clash.coordinator.lifecycle.retention import is_complete, missing, settled
+from clash.coordinator.checkpoint.generation_log import GenerationLog
 from clash.coordinator.checkpoint.manifest import Manifest
-from clash.protocol.batch import ContainerRecord, Laid, Work
+from clash.coordinator.checkpoint.plan_files import PlanFiles
+from clash.coordinator.lifecycle.expiry import Expiry, Watermarks
+from clash.coordinator.lifecycle.retention import is_complete, missing_event_times, resolve_unknown_time
 from clash.model.relation import Relation
+from clash.plan.validate_topology import validate_topology
+from clash.plan.visibility import VisibilityBounds
+from clash.protocol.batch import BatchSpec
+from clash.protocol.containers import ContainerRecord, LayoutVersion
 from clash.state.storage import Storage
-from clash.topology import build, to_json
-from clash.plan.visibility import Past
-from clash.workers.program import Program, load_program
-
-_PLANS = "plans"
+from clash.topology.build import build_topology
+from clash.topology.complete import complete
+from clash.workers.loaded_plan import LoadedPlan, load_plan
 
 
-class Running:
-    def __init__(self, storage: Storage, timezone: str, history: History, number: int, before: Running | None = None) -> None:
-        self.storage, self.timezone, self.history = storage, timezone, history
-        self.generation = history.read(number)
-        self.topology = self.generation.plan.topology  # as if there were no past
-        self.expiry = Expiry(self.topology, self.generation.setup.streams, self.generation.introduced)
-        self.program: Program
-        self.plan: str = "" if before is None else before.plan
-        self._past: tuple[Past, str] | None = None
-        self._stale: set[str] = set() if before is None else {*before._stale}
+class ActiveGeneration:
+    def __init__(self, storage: Storage, timezone: str, log: GenerationLog, number: int, plan_files: PlanFiles) -> None:
+        self.storage, self.timezone, self.log, self.plan_files = storage, timezone, log, plan_files
+        self.generation = log.read(number)
+        self.topology = self.generation.topology  # as if every step may see every stored row
+        self.expiry = Expiry(self.topology, self.generation.setup.streams, self.generation.stores.introduced)
+        self._written: tuple[VisibilityBounds, str] | None = None
 
-    # ---- the topology ------------------------------------------------------------------------------------------
+    # ---- the physical plan -------------------------------------------------------------------------------------
 
-    def open(self, plan: str | Past) -> str:
-        """Uses the topology of that name, or the one that the past requires; its name."""
-        path = plan if isinstance(plan, str) else self._write(plan)
-        self._stale = (self._stale | {self.plan}) - {path, ""}
-        self.plan, self.program = path, load_program(self.storage.uri, path, self.timezone)
-        return path
+    def write_plan(self, visibility: VisibilityBounds) -> str:
+        """The path of the physical plan under which steps see just these rows; it is written unless it exists."""
+        if self._written is None or self._written[0] != visibility:
+            is_bounded = visibility != VisibilityBounds()
+            topology = build_topology(self.generation.plan, visibility) if is_bounded else self.topology
+            validate_topology(topology)
+            self._written = visibility, self.plan_files.write(complete(topology))
+        return self._written[1]
 
-    def _write(self, past: Past) -> str:
-        if self._past is None or self._past[0] != past:
-            plan = self.generation.plan
-            bounded = past != Past()
-            topology = (
-                build(plan.queries, dict(plan.streams), plan.probe_orders, plan.stores, plan.workers, past) if bounded else self.topology
-            )
-            text = to_json(topology).encode()
-            self._past = past, f"{_PLANS}/{hashlib.sha256(text).hexdigest()[:16]}.json"
-            if not self.storage.exists(self._past[1]):
-                self.storage.write(self._past[1], [text], durable=True)
-        return self._past[1]
+    def forget_plan(self, paths: Iterable[str]) -> None:
+        """Plans that were deleted are written again when they are needed."""
+        if self._written is not None and self._written[1] in paths:
+            self._written = None
 
-    def stale(self) -> list[str]:
-        """Topologies that no batch to come needs; told once."""
-        gone, self._stale = sorted(self._stale), set()
-        if self._past is not None and self._past[1] in gone:
-            self._past = None
-        return gone
-
-    def sweep(self, used: str | None) -> None:
-        """At a start. `used`: by the record of the batch to come, which counts until there is another one."""
-        kept = {self.plan} if used is None else {self.plan, used}
-        self._stale |= kept - {self.plan}
-        self.storage.delete([path for name in self.storage.list(_PLANS) if (path := f"{_PLANS}/{name}") not in kept])
+    def load_plan(self, path: str) -> LoadedPlan:
+        return load_plan(self.storage.uri, path, self.timezone)
 
     # ---- containers --------------------------------------------------------------------------------------------
 
     def live(self, containers: Iterable[ContainerRecord], watermarks: Watermarks) -> tuple[ContainerRecord, ...]:
-        """Those that a batch reads."""
-        return tuple(r for r in containers if r.store in self.topology.store and not self.expiry.dead(r, watermarks))
+        """The containers that a batch reads."""
+        return tuple(r for r in containers if r.store in self.topology.store and not self.expiry.has_expired(r, watermarks))
 
-    def layouts(self, containers: Iterable[ContainerRecord]) -> dict[str, tuple[Laid, ...]]:
-        """Per store how its live containers are laid out, today's layout last."""
-        today = self.generation.laid
+    def layouts(self, containers: Iterable[ContainerRecord]) -> dict[str, tuple[LayoutVersion, ...]]:
+        """Per store the layouts of its live containers, today's last."""
+        today = self.generation.stores.layouts
         older: dict[str, set[tuple[int, str]]] = {}
         for record in containers:
             if record.generation != today[record.store].generation:
-                older.setdefault(record.store, set()).add((record.generation, record.donor or record.store))
+                older.setdefault(record.store, set()).add((record.generation, record.writer or record.store))
         return {
-            store: (*(self.history.read(number).laid[writer] for number, writer in sorted(older.get(store, ()))), laid)
-            for store, laid in today.items()
+            store: (*(self.log.read(number).stores.layouts[writer] for number, writer in sorted(older.get(store, ()))), version)
+            for store, version in today.items()
         }
 
     # ---- what may be missing -----------------------------------------------------------------------------------
 
-    def gone(self, before: Manifest, work: Work) -> dict[str, int]:
+    def lost_until(self, before: Manifest, spec: BatchSpec) -> dict[str, int]:
         """Per base store the largest event time that it has lost, after the batch."""
         base = {store.id for store in self.topology.stores if store.stream is not None}
-        found = {store: tau for store, tau in before.gone.items() if store in base}
-        left = {record.key for record in work.containers}
+        lost = {store: time for store, time in before.lost_until.items() if store in base}
+        live = {record.key for record in spec.containers}
         for record in before.containers:
-            if record.store in base and record.key not in left:
-                found[record.store] = max(record.taus[0][1], found.get(record.store, record.taus[0][1]))
-        return found
+            if record.store in base and record.key not in live:
+                latest = record.time_ranges[0][1]
+                lost[record.store] = max(latest, lost.get(record.store, latest))
+        return lost
 
-    def completeness(self, before: Manifest, work: Work, highs: Mapping[str, int]) -> tuple[dict[str, dict[Relation, int]], dict[str, int]]:
-        """Per query what may be missing, and of the others from which batch on they are complete, after the batch."""
-        lacking: dict[str, dict[Relation, int]] = {}
-        complete: dict[str, int] = {}
+    def completeness(
+        self, before: Manifest, spec: BatchSpec, max_event_times: Mapping[str, int]
+    ) -> tuple[dict[str, dict[Relation, int]], dict[str, int]]:
+        """Per query what may be missing, and for the others the batch from which on they are complete, after the batch."""
+        missing: dict[str, dict[Relation, int]] = {}
+        complete_from: dict[str, int] = {}
         streams = self.generation.setup.by_name
         owners = {store.owner for store in self.topology.stores}
         for query in self.generation.plan.queries:
             live = self.generation.setup.query(query.name)
-            if live.batch != work.batch and query.name in before.complete:
-                complete[query.name] = before.complete[query.name]
+            begins = live.batch == spec.batch
+            if not begins and query.name in before.complete_from:
+                complete_from[query.name] = before.complete_from[query.name]
                 continue
-            if live.batch != work.batch:
-                lacks = dict(before.missing.get(query.name, {}))
+            if not begins:
+                lacking = dict(before.missing.get(query.name, {}))
             else:
                 owner = query.name if query.name in owners else None
-                lacks = missing(query, before.kept, before.gone, owner) if live.history else {}
-            if is_complete(query, lacks, work.watermarks):
-                complete[query.name] = work.batch
+                lacking = missing_event_times(query, before.retention, before.lost_until, owner) if live.history else {}
+            if is_complete(query, lacking, spec.watermarks):
+                complete_from[query.name] = spec.batch
             else:
-                lacking[query.name] = {r: settled(tau, streams[r.stream], highs) for r, tau in lacks.items()}
-        return lacking, complete
+                missing[query.name] = {r: resolve_unknown_time(time, streams[r.stream], max_event_times) for r, time in lacking.items()}
+        return missing, complete_from

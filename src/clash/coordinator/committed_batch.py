@@ -1,60 +1,74 @@
-"""What a committed batch did, for whoever shows or hands over its results."""
+"""What a committed batch did, for those who show or hand over its results."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
-from clash.coordinator.checkpoint.manifest import Manifest
-from clash.coordinator.adaptive.generation_cost import Measured
-from clash.coordinator.lifecycle.split_points import left
-from clash.coordinator.lifecycle.relayout import trimmed
-from clash.protocol.batch import ContainerRecord, Work
+from clash.coordinator.adaptive.generation_cost import GenerationCost
+from clash.coordinator.checkpoint.manifest import BatchSummary, Manifest
+from clash.coordinator.lifecycle.split_points import remaining_rows
+from clash.protocol.batch import BatchSpec
+from clash.protocol.containers import ContainerRecord, after_relayout
+from clash.protocol.reports import RoundReport
 
 
 @dataclass(frozen=True)
-class Committed:
-    """`results`: per query, the full names of the batch's result files. `seconds` are summed over tasks."""
-
+class CommittedBatch:
     batch: int
+    generation: int
     results: Mapping[str, tuple[str, ...]]
+    """By query, the full names of the batch's result files."""
     counts: Mapping[str, int]
+    """By query, the number of results."""
     input: Mapping[str, int]
+    """By stream, the number of tuples."""
     late: Mapping[str, int]
     stores: Mapping[str, Mapping[str, int]]
+    """By store: rows, bytes and containers."""
     seconds: Mapping[str, float]
+    """By activity, summed over tasks."""
     watermarks: Mapping[str, int | None]
-    generation: int = 0
 
     @staticmethod
-    def of(manifest: Manifest, results: Mapping[str, tuple[str, ...]]) -> Committed:
-        told, marks = manifest.told, {name: clock.mark for name, clock in manifest.clocks.items()}
-        counts = {query: told["counts"].get(query, 0) for query in results}
-        held = sizes(manifest.containers)
-        return Committed(manifest.batch, results, counts, told["input"], told["late"], held, told["seconds"], marks, manifest.generation)
+    def of(manifest: Manifest, results: Mapping[str, tuple[str, ...]]) -> CommittedBatch:
+        summary = manifest.summary
+        return CommittedBatch(
+            batch=manifest.batch,
+            generation=manifest.generation,
+            results=results,
+            counts={query: summary.results.get(query, 0) for query in results},
+            input=summary.input,
+            late=summary.late,
+            stores=store_sizes(manifest.containers),
+            seconds=summary.seconds,
+            watermarks={name: clock.watermark for name, clock in manifest.clocks.items()},
+        )
 
 
-def sizes(containers: Iterable[ContainerRecord]) -> dict[str, dict[str, int]]:
-    found: dict[str, dict[str, int]] = {}
+def store_sizes(containers: Iterable[ContainerRecord]) -> dict[str, dict[str, int]]:
+    """By store: rows, bytes and containers."""
+    sizes: dict[str, dict[str, int]] = {}
     for record in containers:
-        store = found.setdefault(record.store, {"rows": 0, "bytes": 0, "containers": 0})
-        store["rows"] += round(left(record))  # of one that is being rewritten about as many as have not moved yet
-        store["bytes"] += record.bytes
-        store["containers"] += 1
-    return found
+        size = sizes.setdefault(record.store, {"rows": 0, "bytes": 0, "containers": 0})
+        size["rows"] += round(remaining_rows(record))  # of one whose rows are being moved, about those that have not
+        size["bytes"] += record.bytes
+        size["containers"] += 1
+    return sizes
 
 
-def after(work: Work, rounds: Sequence[Mapping[str, Any]]) -> list[ContainerRecord]:
-    """The containers after a batch; a store's are in order of age."""
-    merged = {path for report in rounds for path in report["removed"]}  # of those that wrote them: what was adopted is never merged
-    added = [ContainerRecord.from_json(record) for report in rounds for record in report["added"]]
-    found = [rest for record in (*work.containers, *added) if (rest := trimmed(record, work.rewrite)) is not None]
-    return [record for record in found if record.donor is not None or record.path not in merged]
+def containers_after(spec: BatchSpec, rounds: Sequence[RoundReport]) -> list[ContainerRecord]:
+    """The containers after a batch; those of a store are in order of age."""
+    merged = {
+        path for report in rounds for path in report.stores.removed
+    }  # of the stores that wrote them: bootstrapped ones are not merged
+    added = [record for report in rounds for record in report.stores.added]
+    remaining = [rest for record in (*spec.containers, *added) if (rest := after_relayout(record, spec.relayout)) is not None]
+    return [record for record in remaining if record.writer is not None or record.path not in merged]
 
 
-def measured(before: Mapping[int, Measured], generation: int, told: Mapping[str, Any]) -> dict[int, Measured]:
-    """What this generation and the last one before it that had a batch have cost, after the batch."""
-    now = before.get(generation, Measured()).plus(sum(told["input"].values()), sum(told["seconds"].values()))
+def costs_after(before: Mapping[int, GenerationCost], generation: int, summary: BatchSummary) -> dict[int, GenerationCost]:
+    """What this generation, and the last one before it that had a batch, have cost after the batch."""
+    now = before.get(generation, GenerationCost()).plus(sum(summary.input.values()), sum(summary.seconds.values()))
     last = max((number for number in before if number < generation), default=None)
     return {generation: now} if last is None else {last: before[last], generation: now}

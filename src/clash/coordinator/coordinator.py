@@ -1,117 +1,88 @@
-"""The driver's part of a batch: decide, record, and, when all tasks have reported, commit.
+"""The coordinator's part of a batch: decide, record and, when all tasks have reported, commit and publish.
 
-Invariant: what a batch runs under is recorded before its job starts, so a re-run finds it; the manifest is the one commit point; what
-comes after it (moving result files to their place, cleaning up) can be done again at any time. Spark's batch id is the only clock. Every
-change of queries, workers or plan is a new generation, which starts with the first batch of an epoch and is recorded before that batch.
+Invariant: what a batch runs under is recorded before its job starts, so a re-run finds it; the manifest is the one commit point; what comes
+after it (moving result files to their place, cleaning up) can be done again at any time. Spark's batch id is the only clock. Every change of
+queries, workers or plan is a new generation, which begins with the first batch of an epoch and is recorded before that batch.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any
 
-import pyarrow as pa
-
-from clash.coordinator.lifecycle.store_bootstrap import taken_over
-from clash.coordinator.lifecycle.backfill import advanced, filled, next_piece
-from clash.coordinator.control.changes import Change, Changes, Pending
-from clash.coordinator.committed_batch import Committed, after, measured
+from clash.coordinator.active_generation import ActiveGeneration
+from clash.coordinator.adaptive.generation_cost import compare_costs
+from clash.coordinator.adaptive.replanner import Question, Replanner
+from clash.coordinator.adaptive.statistics_collector import StatisticsCollector
+from clash.coordinator.batch_reports import BatchReports
+from clash.coordinator.batch_state import BatchState
+from clash.coordinator.boundary import BoundaryRequests, NextPlan, PlanOverride, plan_of_changes
+from clash.coordinator.checkpoint.batch_decision import BatchDecision, decision_path, obsolete_decisions, write_decision
+from clash.coordinator.checkpoint.generation import Generation, NextGeneration, begin_generation
+from clash.coordinator.checkpoint.manifest import Manifest, manifest_path, obsolete_manifests, write_manifest
+from clash.coordinator.committed_batch import CommittedBatch, containers_after, costs_after
+from clash.coordinator.control.changes import Changes, Pending, RunningSetup
+from clash.coordinator.control.job import JobSpec
+from clash.coordinator.control.result_folders import assign_result_folders
+from clash.coordinator.control.setup import LiveQuery, Setup
+from clash.coordinator.lifecycle.backfill import advance_progress, filled_stores, next_range
 from clash.coordinator.lifecycle.epochs import Epoch, next_epoch
-from clash.coordinator.control.result_folders import refuse_mixed, shelved
-from clash.coordinator.checkpoint.generation import Generation, next_generation
-from clash.coordinator.checkpoint.generation_log import History
-from clash.coordinator.control.job import Job, reading_order
-from clash.coordinator.lifecycle.retention import note
-from clash.coordinator.checkpoint.manifest import Manifest, manifest_path, read_last_manifest, stale_manifests, write_manifest
-from clash.coordinator.adaptive.generation_cost import compared
-from clash.coordinator.publication import Outputs
-from clash.coordinator.checkpoint.source_registry import Reading, is_new
-from clash.coordinator.checkpoint.batch_decision import Record, read_record, record_path, stale_records, write_record
-from clash.coordinator.adaptive.replanner import Policy, Replanner
-from clash.coordinator.batch_reports import Reports
-from clash.coordinator.control.restart import restarted
-from clash.coordinator.lifecycle.relayout import choose
-from clash.coordinator.active_generation import Running
-from clash.coordinator.control.setup import Live, Setup, differences
-from clash.coordinator.adaptive.statistics_collector import Watch
-from clash.coordinator.lifecycle.watermarks import Clock, advance, observe
-from clash.protocol.batch import Tuning, Work
-from clash.errors import CheckpointError, ClashError, OptionError
-from clash.expressions.arrow_types import arrow_type
+from clash.coordinator.lifecycle.relayout import choose_relayouts
+from clash.coordinator.lifecycle.retention import extend_log
+from clash.coordinator.lifecycle.watermarks import StreamClock, advance_clocks, observe_batch
+from clash.coordinator.recovery import Recovered, recover
+from clash.errors import CheckpointError, ClashError
+from clash.model.block_columns import NUMBER_BITS
 from clash.model.statistics import Statistics
-from clash.model.stream import Stream
-from clash.planner.plan import Format, Plan
-from clash.state.container import read_container
+from clash.plan.logical import LogicalPlan
+from clash.protocol.batch import BatchSpec, Tuning
+from clash.protocol.messages import Payload
 from clash.state.failpoints import reach
-from clash.state.storage import open_storage
-from clash.topology import Topology
-from clash.columnar.block import NUMBER_BITS
-from clash.workers.program import Program, result_schema
 
 
-class Driver:
-    """One per run. `plan` overrides the first plan, and `replanner` (asked at each border) those after it, for tests."""
+class Coordinator:
+    """One per run. `plan` overrides the first plan, and `plan_override`, called at each boundary, those after it: both for tests."""
 
-    def __init__(self, uri: str, job: Job, timezone: str = "UTC", plan: Plan | None = None, tuning: Tuning | None = None) -> None:
-        self.storage, self.job, self.timezone, self.tuning = open_storage(uri), job, timezone, tuning or Tuning()
+    def __init__(
+        self, uri: str, job: JobSpec, timezone: str = "UTC", plan: LogicalPlan | None = None, tuning: Tuning | None = None
+    ) -> None:
+        self.job, self.timezone, self.tuning = job, timezone, tuning or Tuning()
+        self.plan_override: PlanOverride | None = None
+        self.replanner = Replanner()
+        recovered: Recovered = recover(uri, job, timezone, plan)
+        self.storage, self.log, self.plan_files = recovered.storage, recovered.log, recovered.plan_files
         self.uri = self.storage.uri
-        self.history = History(self.storage)
-        self.watch = Watch(self.storage)
-        self.replanner: Callable[[Driver, int], Plan | None] | None = None
-        self.planner = Replanner(Policy())
-        if is_new(self.storage):
-            self._create(plan)
-        self._reading = Reading(self.storage, timezone, reading_order(job.streams, job.statistics))
-        self.manifest = read_last_manifest(self.storage)
-        decided = read_record(self.storage, self.last + 1)
-        self._newest = number = self.manifest.generation if decided is None else decided.generation  # of the generations on record
-        self.history.drop_after(number)
-        known = self.history.read(number)
-        self.wanted = restarted(known, job, uri)  # at a border: the set-up that is to be planned for
-        self._anew = decided is not None and self.wanted != known.setup
-        if self._anew:  # the batch may have failed for what the program has changed; nothing of it is visible, so it is decided once more
-            number = self.manifest.generation
-            self.wanted = self.wanted.not_begun(self.last + 1)
-        for record in self.manifest.containers:
-            read_container(self.storage, record.path, verify=True)
-        self.running = Running(self.storage, self.timezone, self.history, number)
-        whole = filled(self.generation, self.manifest.filled)
-        used = None if decided is None else decided.plan
-        self.running.open(self.generation.past(self.manifest.containers, whole) if used is None or self._anew else used)
-        self.changes = Changes(self.generation, self._statistics)
-        self._asked_borders = self._had_borders = 0
-        self._recorded: Record  # what the batch that was begun last runs under
-        self._sources = self.reading  # the streams that it may have rows of
-        self._started = not self._is_same(self.wanted)
-        if self._started:
-            self.changes.restart(self.wanted, "start with another program")
-        self._reading.extend(stream.name for stream in job.streams)
-        committed = self.history.read(self.manifest.generation).setup.queries
-        self.outputs = Outputs(self.uri, [*committed, *self.generation.setup.queries])
-        self._write_measured()
-        self.storage.sweep()  # what killed writers left half written: nobody writes now
-        self.outputs.sweep_torn()
+        self.sources, self.publisher = recovered.sources, recovered.publisher
+        self.collector = StatisticsCollector(self.storage)
+        self.changes = Changes(recovered.running, self.planning_statistics)
+        self._boundaries = BoundaryRequests()
+        self._newest_generation = recovered.newest_generation  # of the generations on disk
+        self._superseded = recovered.superseded  # a decision on disk that the program's changes replace
+        self.manifest = recovered.manifest
+        self.active = recovered.active
+        self.plan = recovered.plan
+        self._progress = recovered.progress
+        self._decision = recovered.decision  # of the batch that was begun last
+        self._read_sources = self.sources.order  # the streams that this batch may have rows of
+        if not self._is_running(recovered.setup):
+            self.changes.restart(recovered.setup, "start with another program")
+            self._boundaries.request()
+        self.sources.extend(stream.name for stream in job.streams)
+        self._write_costs()
+        self.storage.sweep()  # what killed writers left half written: no process writes now
+        self.publisher.sweep_torn()
         self.sweep()
-        self.running.sweep(used)
-
-    def _create(self, plan: Plan | None) -> None:
-        """The first generation of a new checkpoint, before anything else: a job without a plan could not go on."""
-        if not self.job.queries:  # most likely forgotten; a later start may list none, and go on with those of calls, or with none
-            raise OptionError("there is no query to run", self.uri, 'call engine.query("q1", "SELECT …") before engine.start()')
-        setup = Setup.of(self.job)
-        refuse_mixed(setup)
-        plan = plan or setup.optimize(self.job.statistics)  # the heuristic: a start never waits for the solver
-        self.history.write(next_generation(None, 0, 0, 0, setup, self.job.to_json(), plan, "start"))
+        decided = self._decision or self._superseded
+        self.storage.delete(self.plan_files.remove_except({recovered.plan_path, *(() if decided is None else (decided.plan,))}))
 
     def close(self, error: ClashError | None = None) -> None:
-        """The run has ended, perhaps with an error: nothing waits for a batch, and nothing works on beside it."""
+        """The run has ended, perhaps with an error: nothing waits for a batch, and nothing works beside it."""
         self.changes.close(error)
-        self.planner.close()
+        self.replanner.close()
 
-    # ---- looking -----------------------------------------------------------------------------------------------
+    # ---- reading -----------------------------------------------------------------------------------------------
 
     @property
     def last(self) -> int:
@@ -119,88 +90,31 @@ class Driver:
         return self.manifest.batch
 
     @property
-    def reading(self) -> tuple[str, ...]:
-        """The streams that Spark reads, by their place."""
-        return self._reading.order
-
-    @property
     def generation(self) -> Generation:
-        """That of the batch that was begun last."""
-        return self.running.generation
+        """The generation of the batch that was begun last."""
+        return self.active.generation
 
-    @property
-    def topology(self) -> Topology:
-        return self.running.program.topology
-
-    @property
-    def program(self) -> Program:
-        return self.running.program
-
-    @property
-    def known(self) -> Mapping[str, Live]:
-        """The queries, live or known to this process, by name."""
-        return self.outputs.known
-
-    @property
-    def sinks(self) -> dict[str, tuple[str, str]]:
-        """Per query, live or known to this process, where its result files are."""
-        return self.outputs.sinks
-
-    def query(self, name: str) -> Live | None:
+    def query(self, name: str) -> LiveQuery | None:
         """The query that has this name or, if none does, had it last."""
-        if name not in [*self.known]:  # whatever a user gives
-            found = self.history.last_of(name) if isinstance(name, str) else None
-            if found is None:
+        if name not in [*self.publisher.queries]:  # whatever a user passes
+            former = self.log.last_query(name) if isinstance(name, str) else None
+            if former is None:
                 return None
-            self.outputs.learn([found[0]])
-        return self.known[name]
+            self.publisher.add_queries([former])
+        return self.publisher.queries[name]
 
-    def result_schema(self, query: str) -> pa.Schema:
-        if query in self.program.queries:
-            return self.program.result_schema(query)
-        found = self.history.last_of(query)
-        if found is None:
-            raise OptionError("unknown query", repr(query), "name one that was added")
-        return result_schema(found[1])
+    def planning_statistics(self) -> Statistics | None:
+        """What plans are made with: the last estimate, else what was given."""
+        return self.replanner.latest or self.job.statistics or self.generation.plan.request.statistics
 
-    def late_schema(self, stream: str) -> pa.Schema:
-        """Late rows have the columns that are read of their stream; where nobody reads it now, those that may have been."""
-        if stream in self.program.streams:
-            return self.program.late_schema(stream)
-        return pa.schema([(name, arrow_type(kind)) for name, kind in self.changes.setup.by_name[stream].columns])
-
-    def explain(self, format: Format = "text") -> str:
-        """The plan that runs. Planning for the other strategies, to compare them, would take its time from the stream."""
-        return self.generation.plan.explain(format, compare=False)
-
-    def generations(self) -> list[dict[str, Any]]:
-        """Every generation so far, oldest first: when, why, and what it cost beside what was expected."""
-        return self.history.told(self.manifest.measured, self.generation.number)
-
-    def complete_from(self, query: str) -> int | None:
-        """The batch from which on the results of a live query lack nothing; None as long as that is unknown."""
-        return self.manifest.complete.get(query)
-
-    @property
-    def statistics(self) -> Statistics | None:
-        """What was seen of the streams so far, else what was given."""
-        return self.watch.so_far(self.generation.plan.queries, self.generation.setup) or self._statistics()
-
-    def _statistics(self) -> Statistics | None:
-        return self.planner.latest or self.job.statistics or self.generation.plan.asked.statistics
-
-    def add_stream(self, stream: Stream) -> Change:
-        """A stream for queries to come: nobody reads it before one needs it, so that its first rows are there for that one."""
-        return self.changes.add_stream(stream, self.last + 1)
-
-    def read(self, streams: Iterable[str]) -> None:
-        """Spark is to read these streams, too, from its next start on, and the next batch that is not recorded yet starts an epoch."""
-        self._asked_borders += 1
-        self._reading.extend(streams)
+    def read_more(self, streams: Iterable[str]) -> None:
+        """Spark is to read these streams, too, from its next start on, and the next batch that is not decided yet begins an epoch."""
+        self._boundaries.request()
+        self.sources.extend(streams)
 
     # ---- a batch -----------------------------------------------------------------------------------------------
 
-    def begin(self, batch: int, now: int, partitions: int) -> Work | None:
+    def begin(self, batch: int, now: int, partitions: int) -> BatchSpec | None:
         """What the batch's tasks need to know; None if the batch is committed already."""
         if batch == self.last:
             return None
@@ -210,204 +124,224 @@ class Driver:
                 f"Spark goes on with batch {batch}, but we have {f'batch {self.last}' if self.last >= 0 else 'none'} last ({self.uri})",
                 "restore both from one copy, or start with an empty checkpoint folder",
             )
-        found = None if self._anew else read_record(self.storage, batch)
-        recorded = found or self._decide(batch, max(now, self.manifest.now))
-        self._recorded, self._sources = recorded, self.reading
+        is_decided = self._progress.state in (BatchState.DECIDED, BatchState.RUNNING)
+        decision = self._decision if is_decided and self._decision is not None else self._decide(batch, max(now, self.manifest.now))
+        self._read_sources = self.sources.order
         reach("after-record")
-        containers = self.running.live(self._found(self.running).containers, recorded.watermarks)
-        self.running.open(recorded.plan)
-        return Work(
+        containers = self.active.live(self._state(self.active).containers, decision.watermarks)
+        self.plan = self.active.load_plan(decision.plan)
+        self._progress.move(BatchState.RUNNING, batch)
+        return BatchSpec(
             uri=self.uri,
-            plan=recorded.plan,
-            generation=recorded.generation,
+            plan=decision.plan,
+            generation=decision.generation,
             timezone=self.timezone,
             batch=batch,
             attempt=os.urandom(4).hex(),
             partitions=partitions,
-            now=recorded.now,
+            workers=self.plan.topology.workers,
+            rounds=self.plan.topology.rounds,
+            now=decision.now,
             first=self.manifest.first,
-            watermarks=recorded.watermarks,
+            watermarks=decision.watermarks,
             containers=containers,
-            sinks={query.name: query.place(self.uri) for query in self.generation.setup.queries},
-            layouts=self.running.layouts(containers),
-            rewrite=recorded.rewrite,
-            backfill=recorded.backfill,
+            sinks={query.name: query.result_location(self.uri) for query in self.generation.setup.queries},
+            layouts=self.active.layouts(containers),
+            relayout=decision.relayout,
+            backfill=decision.backfill,
             tuning=self.tuning,
         )
 
-    def _decide(self, batch: int, now: int) -> Record:
-        """Records what the batch runs under: first the generation, if it starts one, then all of it."""
-        borders = self._asked_borders  # before looking at what waits: what is asked for after this forces the next batch
-        epoch = next_epoch(self.manifest.epoch, self.job.epoch, batch, now, self._started or borders > self._had_borders)
-        border = epoch.batch == batch
-        taken, running = self._border(batch, epoch) if border else (None, self.running)
-        self._reading.extend(stream.name for stream in running.topology.streams)
-        clocks = self._clocks(running, now)
-        marks = {name: clock.mark for name, clock in clocks.items()}
-        containers = running.live(self._found(running).containers, marks)
-        progress, layouts = self.manifest.filled, running.layouts(containers)
-        piece = next_piece(running.generation, running.topology, containers, layouts, progress, self.tuning.rewrite_rows)
-        filling = frozenset() if piece is None else frozenset([piece[0]])
-        plan = running.open(running.generation.past(containers, filled(running.generation, progress), filling))
-        rewrite = choose(containers, running.topology, layouts, self.tuning)
-        reach("before-record")
-        recorded = Record(now, plan, running.generation.number, epoch, clocks, rewrite, () if piece is None else (piece,))
-        write_record(self.storage, batch, recorded)
-        self._had_borders, self._anew = borders, False
-        ended, self.running = self.generation, running
-        self.outputs.learn(self.generation.setup.queries)
-        self.changes.done(taken, self.generation, batch)
-        if border:
-            self._started = False
-            self._ask(epoch, ended)
-        return recorded
+    def abandon(self, spec: BatchSpec) -> None:
+        """An attempt at the batch has failed: what it wrote is deleted, and its decision stands."""
+        self._progress.move(BatchState.DECIDED, spec.batch)
+        self.sweep()
 
-    def _found(self, running: Running) -> Manifest:
-        """What the batch to come starts from: a new store may begin with what another one has."""
-        return taken_over(self.manifest, running.generation.batch, running.generation.adopted)
-
-    def _clocks(self, running: Running, now: int) -> dict[str, Clock]:
-        """A stream that is read anew has not been idle; one that is not read keeps its watermark, which never falls."""
-        declared = running.generation.setup.by_name
-        before = {stream.name for stream in self.running.topology.streams}
-        clocks = {n: c if n in before else replace(c, seen=None) for n, c in self.manifest.clocks.items() if n in declared}
-        return {**clocks, **advance(running.topology.streams, clocks, now)}
-
-    def commit(self, work: Work, reports: Sequence[bytes | pa.Buffer]) -> Committed:
-        """Makes the batch part of the state, and its results visible."""
-        reported = Reports.of(work, reports)
-        told, highs = reported.told(), reported.highs
-        running, last = self.running, self.manifest
-        before = self._found(running)
-        gone = running.gone(before, work)
-        streams = [stream for stream in running.generation.setup.streams if stream.name in self._sources]
-        missing, complete = running.completeness(before, work, highs)
-        manifest = Manifest(
-            batch=work.batch,
-            now=work.now,
-            first=work.first + reported.numbers * work.partitions,
-            clocks=observe(self._recorded.clocks, highs, told["input"], work.now),
-            containers=tuple(after(work, reported.rounds)),
-            files=reported.files,
-            told=told,
-            generation=work.generation,
-            epoch=self._recorded.epoch,
-            gone=gone,
-            kept=note(before.kept, running.topology, streams, highs, work.now, gone),
-            missing=missing,
-            complete=complete,
-            measured=measured(before.measured, work.generation, told),
-            filled=advanced(running.generation, before.filled, work.backfill),
-        )
+    def commit(self, spec: BatchSpec, payloads: Sequence[Payload]) -> CommittedBatch:
+        """Makes the batch part of the state, and its results visible. `payloads`: the reports of all tasks."""
+        reports = BatchReports.of(spec, payloads)
+        previous, manifest = self.manifest, self._manifest_after(spec, reports)
         reach("before-manifest")
         write_manifest(self.storage, manifest)
         self.manifest = manifest
+        self._progress.move(BatchState.COMMITTED, spec.batch)
         reach("after-manifest")
-        self.changes.completed(manifest.complete)
-        self.watch.add(reported.all, self.topology)
-        committed = self.finish(work.batch)
-        self._clean(last, reported.removed)
+        self.changes.complete(manifest.complete_from)
+        self.collector.add(reports.all, self.plan.topology)
+        committed = self.publish(spec.batch)
+        self._clean(previous, spec, reports.removed)
         return committed
 
-    def finish(self, batch: int) -> Committed:
+    def publish(self, batch: int) -> CommittedBatch:
         """Moves the result files of the last committed batch to their place, unless they are there already."""
         manifest = self.manifest
-        if batch != manifest.batch:
-            raise AssertionError(f"batch {batch} is not the last one committed, {manifest.batch}")
-        paths = self.outputs.publish(manifest)
-        results = {name: tuple(paths.get(name, ())) for name in self.history.read(manifest.generation).setup.names}
+        self._progress.move(BatchState.PUBLISHED, batch)
+        paths = self.publisher.publish(manifest)
+        names = self.log.read(manifest.generation).setup.names
         reach("after-publish")
-        return Committed.of(manifest, results)
+        return CommittedBatch.of(manifest, {name: tuple(paths.get(name, ())) for name in names})
 
     def handed_over(self, batch: int) -> None:
-        """The batch's results have reached the functions that wanted them: their files can go."""
+        """The functions that take results have those of the batch: their files are deleted."""
         if batch != self.last:
             raise AssertionError(f"batch {batch} is not the last one committed, {self.last}")
-        self.outputs.handed_over(self.manifest)
+        self.publisher.delete_handed_over(self.manifest)
 
-    # ---- borders between epochs --------------------------------------------------------------------------------
+    def _manifest_after(self, spec: BatchSpec, reports: BatchReports) -> Manifest:
+        decision, active = self._decision, self.active
+        if decision is None:
+            raise AssertionError(f"batch {spec.batch} was not decided")
+        before, summary, times = self._state(active), reports.summary(), reports.max_event_times
+        lost_until = active.lost_until(before, spec)
+        streams = [stream for stream in active.generation.setup.streams if stream.name in self._read_sources]
+        missing, complete_from = active.completeness(before, spec, times)
+        return Manifest(
+            batch=spec.batch,
+            now=spec.now,
+            first=spec.first + reports.numbers * spec.partitions,
+            clocks=observe_batch(decision.clocks, times, summary.input, spec.now),
+            containers=tuple(containers_after(spec, reports.rounds)),
+            files=reports.files,
+            summary=summary,
+            generation=spec.generation,
+            epoch=decision.epoch,
+            lost_until=lost_until,
+            retention=extend_log(before.retention, active.topology, streams, times, spec.now, lost_until),
+            missing=missing,
+            complete_from=complete_from,
+            costs=costs_after(before.costs, spec.generation, summary),
+            backfilled=advance_progress(active.generation.stores.introduced, before.backfilled, spec.backfill),
+        )
 
-    def _border(self, batch: int, epoch: Epoch) -> tuple[Pending | None, Running]:
-        """The generation that starts here, or the one that runs. Nothing that goes wrong with a plan stops the stream."""
+    # ---- deciding ----------------------------------------------------------------------------------------------
+
+    def _decide(self, batch: int, now: int) -> BatchDecision:
+        """Records what the batch runs under: first the generation, if it begins one, then the decision."""
+        requested = self._boundaries.requested  # before looking at what waits: what is requested after this forces the next batch
+        epoch = next_epoch(self.manifest.epoch, self.job.epoch, batch, now, self._boundaries.is_pending)
+        is_boundary = epoch.batch == batch
+        taken, active = self._cross_boundary(batch, epoch) if is_boundary else (None, self.active)
+        self.sources.extend(stream.name for stream in active.topology.streams)
+        decision = self._decision_under(active, epoch, now)
+        reach("before-record")
+        write_decision(self.storage, batch, decision)
+        self._progress.move(BatchState.DECIDED, batch)
+        ended, self.active, self._decision, self._superseded = self.generation, active, decision, None
+        self._boundaries.serve(requested)
+        self.publisher.add_queries(self.generation.setup.queries)
+        self.changes.settle(taken, RunningSetup(self.generation.setup, self.generation.plan), batch)
+        if is_boundary:
+            self._request_plan(epoch, ended)
+        return decision
+
+    def _decision_under(self, active: ActiveGeneration, epoch: Epoch, now: int) -> BatchDecision:
+        clocks = self._clocks(active, now)
+        watermarks = {name: clock.watermark for name, clock in clocks.items()}
+        containers = active.live(self._state(active).containers, watermarks)
+        generation, layouts, progress = active.generation, active.layouts(containers), self.manifest.backfilled
+        introduced = generation.stores.introduced
+        fill = next_range(introduced, active.topology, containers, layouts, progress, self.tuning.relayout_rows)
+        filling = frozenset() if fill is None else frozenset([fill.store])
+        plan = active.write_plan(generation.visibility(containers, filled_stores(introduced, progress), filling))
+        relayout = choose_relayouts(containers, active.topology, layouts, self.tuning)
+        return BatchDecision(now, plan, generation.number, epoch, clocks, relayout, () if fill is None else (fill,))
+
+    def _state(self, active: ActiveGeneration) -> Manifest:
+        """What the batch to come starts from: a new store may begin with what another one has."""
+        return self.manifest.bootstrapped(active.generation.batch, active.generation.bootstraps)
+
+    def _clocks(self, active: ActiveGeneration, now: int) -> dict[str, StreamClock]:
+        """A stream that is read anew has not been idle; one that is not read keeps its watermark, which never falls."""
+        declared = active.generation.setup.by_name
+        before = {stream.name for stream in self.active.topology.streams}
+        clocks = {n: c if n in before else replace(c, last_seen=None) for n, c in self.manifest.clocks.items() if n in declared}
+        return {**clocks, **advance_clocks(active.topology.streams, clocks, now)}
+
+    # ---- boundaries between epochs -----------------------------------------------------------------------------
+
+    def _cross_boundary(self, batch: int, epoch: Epoch) -> tuple[Pending | None, ActiveGeneration]:
+        """The generation that begins here, or the active one, and the changes that are in effect with it."""
         pending = self.changes.peek()
-        self.wanted = pending.setup
-        given = None if self.replanner is None else self.replanner(self, batch)
-        offer = None
-        if pending.changes and given is None and not pending.given and self._is_same(pending.setup):
-            return pending, self.running  # such as as many workers as there are
+        override = None if self.plan_override is None else self.plan_override(pending.setup, batch)
         if pending.changes:
-            plan, reason = given or pending.plan, "; ".join(differences(self.generation.setup, self.wanted)) or pending.changes[-1].what
-        elif given is not None:
-            plan, reason = given, "given"
+            if override is None and not pending.plan_is_given and self._is_running(pending.setup):
+                return pending, self.active  # the changes change nothing, as a rescale to as many workers as there are
+            chosen = plan_of_changes(pending, self.generation.setup, override)
+        elif override is not None:
+            chosen = NextPlan(override, "given")
         else:
-            offer = self.planner.take(self.generation.number, epoch.number)
+            offer = self.replanner.offers.take(self.generation.number, epoch.number)
             if offer is None:
-                return None, self.running
-            plan, reason = offer.plan, offer.reason
+                return None, self.active
+            chosen = NextPlan(offer.plan, offer.reason, offer.predicted)
         try:
-            if plan is None or not self.wanted.fits(plan):
-                plan = self.wanted.optimize(self._statistics(), start=self.generation.plan)
-            number = max(self.generation.number, self._newest) + 1
-            setup = shelved(self.wanted, plan, self.history, number)
-            predicted = None if offer is None else offer.predicted
-            arrival = self.manifest.first << NUMBER_BITS
-            program, known = self.job.to_json(), self.manifest
-            generation = next_generation(self.generation, number, batch, arrival, setup, program, plan, reason, predicted, known)
+            generation = self._next_generation(batch, pending.setup, chosen)
         except Exception as error:
-            if self._anew:
-                raise  # what runs without it is not what the record has
+            if self._superseded is not None:
+                raise  # what would run without it is not what the record on disk says
             self.changes.refuse(pending, error)
-            return None, self.running
-        self.history.write(generation)
+            return None, self.active
+        self.log.write(generation)
         reach("after-generation")
-        return pending, Running(self.storage, self.timezone, self.history, generation.number, self.running)
+        return pending, ActiveGeneration(self.storage, self.timezone, self.log, generation.number, self.plan_files)
 
-    def _is_same(self, setup: Setup) -> bool:
-        return setup == self.generation.setup and self.job.to_json() == self.generation.program
+    def _next_generation(self, batch: int, setup: Setup, chosen: NextPlan) -> Generation:
+        plan = chosen.plan
+        if plan is None or not setup.fits(plan):
+            plan = setup.optimize(self.planning_statistics(), start=self.generation.plan)
+        number = max(self.generation.number, self._newest_generation) + 1
+        start = NextGeneration(number, batch, self.manifest.first << NUMBER_BITS, chosen.reason, chosen.predicted)
+        setup = assign_result_folders(setup, self.log.last_query, number)
+        return begin_generation(self.generation, start, setup, self.job.record(), plan, self.manifest.retained)
 
-    def _ask(self, epoch: Epoch, ended: Generation) -> None:
-        """Beside the stream: is there a better plan, by what the epochs so far have shown? The last of them was under `ended`."""
+    def _is_running(self, setup: Setup) -> bool:
+        return setup == self.generation.setup and self.job.record() == self.generation.program
+
+    def _request_plan(self, epoch: Epoch, ended: Generation) -> None:
+        """Looks for a better plan beside the stream, by the statistics of the epochs so far; the last of them was under `ended`."""
         generation = self.generation
-        stirred = self.watch.end_epoch(ended.plan.queries, ended.setup)
-        wanted = self.job.adaptive and self.replanner is None and epoch.number > 0 and generation.setup.queries
-        if wanted and self.planner.rested(generation.number, stirred):
-            look = partial(self.watch.statistics, generation.plan.queries, generation.setup)
-            self.planner.ask(generation.number, epoch.number, generation.setup, generation.plan, look, stirred)
+        queries, streams = generation.plan.queries, generation.setup.by_name
+        drifted = self.collector.end_epoch(ended.plan.queries, ended.setup.by_name)
+        adapts = self.job.adaptive and self.plan_override is None and epoch.number > 0 and generation.setup.queries
+        if adapts and self.replanner.is_due(generation.number, drifted):
+            question = Question(generation.number, epoch.number, generation.setup, generation.plan, drifted)
+            self.replanner.request(question, partial(self.collector.estimate, queries, streams))
         else:
-            self.planner.beside(self.watch.fold)
+            self.replanner.run_beside(self.collector.fold)
 
     # ---- cleaning up -------------------------------------------------------------------------------------------
 
-    def _clean(self, before: Manifest, removed: Iterable[str]) -> None:
-        """`removed`: what the batch merged away."""
+    def _clean(self, before: Manifest, spec: BatchSpec, merged: Iterable[str]) -> None:
+        """Deletes what the committed batch made obsolete. `merged`: the containers that it merged into others."""
         reach("before-cleanup")
-        kept = {record.path for record in self.manifest.containers}
-        gone = [path for path in {*removed, *(record.path for record in before.containers)} if path not in kept]
-        gone += [manifest_path(before.batch), record_path(self.last)]
-        self.storage.delete([*gone, *self.running.stale()])
+        live = {record.path for record in self.manifest.containers}
+        obsolete = [path for path in {*merged, *(record.path for record in before.containers)} if path not in live]
+        plans = self.plan_files.remove_except({spec.plan})
+        self.active.forget_plan(plans)
+        self.storage.delete([*obsolete, manifest_path(before.batch), decision_path(self.last), *plans])
         if before.generation != self.manifest.generation:
-            self._write_measured()
-        self.history.keep({record.generation for record in self.manifest.containers} | {self.generation.number})
-        self._learn()
+            self._write_costs()
+        self.log.forget_except({record.generation for record in self.manifest.containers} | {self.generation.number})
+        self._record_outcome()
         reach("after-cleanup")
 
-    def _learn(self) -> None:
-        """Did a better plan make batches cheaper? Asked once, when it has run for a while."""
-        costs = [self.manifest.measured[number] for number in sorted(self.manifest.measured)]
-        found = compared(*costs) if len(costs) == 2 and self.generation.predicted is not None else None
-        if found is not None:
-            self.planner.learn(*found)
+    def _record_outcome(self) -> None:
+        """Whether a better plan made batches cheaper: judged once, when it has run for a while."""
+        costs = [self.manifest.costs[number] for number in sorted(self.manifest.costs)]
+        compared = compare_costs(*costs) if len(costs) == 2 and self.generation.predicted is not None else None
+        if compared is not None:
+            self.replanner.offers.record_outcome(*compared)
 
-    def _write_measured(self) -> None:
-        for number, sums in self.manifest.measured.items():
+    def _write_costs(self) -> None:
+        for number, cost in self.manifest.costs.items():
             if number < self.manifest.generation:
-                self.history.write_measured(number, sums)
+                self.log.write_cost(number, cost)
 
     def sweep(self) -> None:
-        """Deletes whatever the last manifest does not name: leftovers of attempts that failed or were killed."""
-        kept = {record.path for record in self.manifest.containers}
-        gone = [f"state/{name}" for name in self.storage.list("state", recursive=True) if f"state/{name}" not in kept]
-        gone += stale_manifests(self.storage, self.last)
-        gone += stale_records(self.storage, self.last + 1)
-        self.storage.delete(gone)
-        self.outputs.sweep(self.manifest, self.generation.setup.by_name)
+        """Deletes what the last manifest does not list: leftovers of attempts that failed or were killed."""
+        live = {record.path for record in self.manifest.containers}
+        obsolete = [f"state/{name}" for name in self.storage.list("state", recursive=True) if f"state/{name}" not in live]
+        obsolete += obsolete_manifests(self.storage, self.last)
+        obsolete += obsolete_decisions(self.storage, self.last + 1)
+        self.storage.delete(obsolete)
+        self.publisher.sweep(self.manifest, self.generation.setup.by_name)

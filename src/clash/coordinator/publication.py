@@ -1,7 +1,7 @@
-"""Result files and late rows: where they are, and what becomes of them after a commit.
+"""Result files and late rows after the commit of their batch: moved to their place, handed over, swept.
 
-Invariant: a file is moved to its place only after the manifest that names it is written, and moving it again does no harm. Files that are
-handed over to functions stay until the next batch has begun.
+Invariant: a file is moved to its place only after the manifest that lists it is written, and moving it again does no harm. Files that are handed
+over to functions stay until the next batch has begun.
 """
 
 from __future__ import annotations
@@ -9,66 +9,66 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from clash.coordinator.checkpoint.manifest import Manifest
-from clash.coordinator.control.setup import Live
+from clash.coordinator.control.setup import LiveQuery
+from clash.protocol.result_files import LATE, STAGING, file_location, published_path, staged_path
 from clash.state.storage import Storage, open_storage
-from clash.workers.result_writer import LATE, STAGING, place, published, staged
 
 
-class Outputs:
-    """`known`: the queries whose results it has met, by name."""
+class ResultPublisher:
+    """Publishes the results of all queries that the process has come across. `uri`: the checkpoint's."""
 
-    def __init__(self, uri: str, queries: Iterable[Live]) -> None:
+    def __init__(self, uri: str, queries: Iterable[LiveQuery]) -> None:
         self.uri = uri
-        self.known: Mapping[str, Live] = {}
-        self.learn(queries)
+        self.queries: Mapping[str, LiveQuery] = {}
+        self.add_queries(queries)
 
-    def learn(self, queries: Iterable[Live]) -> None:
-        self.known = {**self.known, **{query.name: query for query in queries}}  # anew: others may be looking
+    def add_queries(self, queries: Iterable[LiveQuery]) -> None:
+        self.queries = {**self.queries, **{query.name: query for query in queries}}  # a new mapping: other threads may read the old one
 
     @property
-    def sinks(self) -> dict[str, tuple[str, str]]:
-        """Per query the storage and the folder in it."""
-        return {name: query.place(self.uri) for name, query in self.known.items()}
+    def locations(self) -> dict[str, tuple[str, str]]:
+        """By query, the storage of its result files and the folder in it."""
+        return {name: query.result_location(self.uri) for name, query in self.queries.items()}
 
     def publish(self, manifest: Manifest) -> dict[str, list[str]]:
-        """Moves the files to their place, unless they are there already; their full names, by query."""
+        """Moves the files to their place, unless they are there already; their full names, by destination."""
         results: dict[str, list[str]] = {}
         for file in manifest.files:
-            storage, folder = self._place(file["destination"])
-            here, there = staged(folder, file["name"]), published(folder, file["name"])
-            if storage.exists(here):
-                storage.move(here, there)
-            elif self._is_handed(file["destination"]) and not storage.exists(there):
+            storage, folder = self._location(file.destination)
+            staged, published = staged_path(folder, file.name), published_path(folder, file.name)
+            if storage.exists(staged):
+                storage.move(staged, published)
+            elif self._is_function(file.destination) and not storage.exists(published):
                 continue  # handed over before
-            results.setdefault(file["destination"], []).append(storage.url(there))
+            results.setdefault(file.destination, []).append(storage.url(published))
         return results
 
-    def handed_over(self, manifest: Manifest) -> None:
-        """The functions that wanted them have the batch's results: their files can go."""
+    def delete_handed_over(self, manifest: Manifest) -> None:
+        """Deletes the batch's files for functions, which have them now."""
         for file in manifest.files:
-            if self._is_handed(file["destination"]):
-                storage, folder = self._place(file["destination"])
-                storage.delete([published(folder, file["name"])])
+            if self._is_function(file.destination):
+                storage, folder = self._location(file.destination)
+                storage.delete([published_path(folder, file.name)])
 
     def sweep(self, manifest: Manifest, streams: Iterable[str]) -> None:
         """Deletes the files of attempts that failed or were killed."""
-        named = {(file["destination"], file["name"]) for file in manifest.files}
-        for destination in (*self.known, *(f"{LATE}{stream}" for stream in streams)):
-            storage, folder = self._place(destination)
-            waiting = storage.list(published(folder, STAGING))
-            storage.delete([staged(folder, name) for name in waiting if (destination, name) not in named])
-            if self._is_handed(destination):
-                over = [name for name in storage.list(folder) if (destination, name) not in named]
-                storage.delete([published(folder, name) for name in over])
+        listed = {(file.destination, file.name) for file in manifest.files}
+        for destination in (*self.queries, *(f"{LATE}{stream}" for stream in streams)):
+            storage, folder = self._location(destination)
+            staged = storage.list(published_path(folder, STAGING))
+            storage.delete([staged_path(folder, name) for name in staged if (destination, name) not in listed])
+            if self._is_function(destination):
+                obsolete = [name for name in storage.list(folder) if (destination, name) not in listed]
+                storage.delete([published_path(folder, name) for name in obsolete])
 
     def sweep_torn(self) -> None:
         """Deletes what killed writers left half written."""
-        for uri, folder in self.sinks.values():
-            open_storage(uri).sweep(published(folder, STAGING))
+        for uri, folder in self.locations.values():
+            open_storage(uri).sweep(published_path(folder, STAGING))
 
-    def _place(self, destination: str) -> tuple[Storage, str]:
-        uri, folder = place(self.uri, self.sinks, destination)
+    def _location(self, destination: str) -> tuple[Storage, str]:
+        uri, folder = file_location(self.uri, self.locations, destination)
         return open_storage(uri), folder
 
-    def _is_handed(self, destination: str) -> bool:
-        return destination in self.known and self.known[destination].asked.sink.handed_over
+    def _is_function(self, destination: str) -> bool:
+        return destination in self.queries and self.queries[destination].request.sink.is_function

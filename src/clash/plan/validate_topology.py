@@ -10,11 +10,11 @@ from collections import Counter
 from clash.model.expressions import Expr, columns
 from clash.model.query import Query
 from clash.model.relation import Attribute, Relation
-from clash.plan.topology import FIRST, Edge, ProbeRule, Store, StoreRule, Topology
 from clash.plan.errors import PlanError
+from clash.plan.topology import FIRST, Edge, ProbeRule, Store, StoreRule, Topology
 
 
-def validate_flow(topology: Topology) -> None:
+def validate_topology(topology: Topology) -> None:
     """Raises `PlanError` at the first rule that would miss a tuple or a column."""
     if (
         len(topology.edge) != len(topology.edges)

@@ -12,7 +12,7 @@ from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
-class Past:
+class VisibilityBounds:
     """`introduced`: since when an intermediate store has the rows that are completed; `filled`: those whose earlier rows were filled in
     since; `filling`: those where that is under way. `added`: since when a query is asked; `fresh`: the queries that want no tuple from
     before that. `columns`: per base store, since when a column is kept without a gap. `oldest`: per store the smallest arrival of any
@@ -38,8 +38,8 @@ class Past:
         }
 
     @staticmethod
-    def from_json(data: Mapping[str, Any]) -> Past:
-        return Past(
+    def from_json(data: Mapping[str, Any]) -> VisibilityBounds:
+        return VisibilityBounds(
             data["introduced"],
             frozenset(data["filled"]),
             frozenset(data["filling"]),

@@ -1,39 +1,49 @@
 """What travels between tasks.
 
-A message is for one worker. Its kind is the name of a channel, whose payload is a record batch of the channel's schema, or one
-of the two below, whose payload is JSON: what a task has to tell the driver, and what it wrote, for its own worker's next round.
+A message is for one worker. Its kind is the name of a channel, and its payload a record batch of the channel's columns; or it is one of the
+two kinds below, and its payload JSON: a report for the coordinator, and what a worker wrote, for its own next round.
 """
 
 from __future__ import annotations
 
-import json
-from typing import Any, NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import pyarrow as pa
 
-from clash.columnar.block import Block, of_batch
+from clash.columnar.block import Block, from_batch
+from clash.protocol.reports import REPORT, STORE_CHANGES, Report, StoreChanges
 
-REPORT = "report"
-WROTE = "wrote"
+REPORT_KIND = "report"
+STORE_CHANGES_KIND = "wrote"
+
+Payload: TypeAlias = "pa.Buffer | bytes"
 
 
 class Message(NamedTuple):
     worker: int
     kind: str
-    payload: pa.Buffer | bytes
+    payload: Payload
 
 
-def of_json(worker: int, kind: str, data: Any) -> Message:
-    return Message(worker, kind, json.dumps(data, separators=(",", ":")).encode())
+def report_message(worker: int, report: Report) -> Message:
+    return Message(worker, REPORT_KIND, REPORT.dumps(report).encode())
 
 
-def to_json(payload: pa.Buffer | bytes) -> Any:
-    return json.loads(bytes(payload))
+def read_report(payload: Payload) -> Report:
+    return REPORT.loads(bytes(payload))
 
 
-def pack(block: Block, schema: pa.Schema) -> pa.Buffer:
-    return block.batch(schema).serialize()
+def store_changes_message(worker: int, changes: StoreChanges) -> Message:
+    return Message(worker, STORE_CHANGES_KIND, STORE_CHANGES.dumps(changes).encode())
 
 
-def unpack(payload: pa.Buffer | bytes, schema: pa.Schema) -> Block:
-    return of_batch(pa.ipc.read_record_batch(pa.py_buffer(payload), schema))
+def read_store_changes(payload: Payload) -> StoreChanges:
+    return STORE_CHANGES.loads(bytes(payload))
+
+
+def pack_block(block: Block, schema: pa.Schema) -> pa.Buffer:
+    return block.to_batch(schema).serialize()
+
+
+def unpack_block(payload: Payload, schema: pa.Schema) -> Block:
+    return from_batch(pa.ipc.read_record_batch(pa.py_buffer(payload), schema))

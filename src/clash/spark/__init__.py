@@ -1,1 +1,26 @@
-"""The runtime: the only package that touches Spark."""
+"""The runtime on Spark: the only package that imports PySpark.
+
+May import the coordinator, the workers and everything below, and `clash.sinks`. Start reading in `engine` (what a user declares), `run` (what a
+user holds while it runs) and `batch_function` (what Spark calls for each micro-batch).
+
+| module | does |
+|---|---|
+| `engine` | `clash.Engine`: streams and queries in, a run out |
+| `run` | `Run`: watch, change, read and stop a run |
+| `declarations` | streams and queries as a user passes them, checked |
+| `configure` | `clash.configure`: Spark settings under which micro-batches are short |
+| `query_launcher` | starts the Spark query over the streams and columns that are needed |
+| `query_supervisor` | keeps one Spark query running, until the run ends |
+| `batch_gate` | ends a Spark query between two batches |
+| `offset_log` | adds sources to Spark's offset log |
+| `batch_function` | runs the batch loop over the transport that fits the sources |
+| `rdd_job`, `dataframe_job` | the two transports: over files that tasks read, over rows that Spark reads |
+| `tasks` | what Spark runs in Python workers |
+| `parquet_streams`, `parquet_reader` | which streams are plain Parquet files; reading them in tasks |
+| `column_packing` | all streams on shared typed columns |
+| `result_handover` | committed results to function sinks, and back to users |
+| `progress` | what a run has done |
+| `failures` | what goes wrong in Spark, as a three-part error |
+| `package_shipping` | the package itself, for executors on other machines |
+| `local_session` | a quiet session on this machine, for the demo and the benchmarks |
+"""

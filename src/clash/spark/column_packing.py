@@ -17,10 +17,10 @@ import numpy as np
 import pyarrow as pa
 
 STREAM = "stream"
-Places = tuple[tuple[str, tuple[tuple[str, str], ...]], ...]  # per stream: its name, and (column, packed column)
+PackedColumns = tuple[tuple[str, tuple[tuple[str, str], ...]], ...]  # per stream: its name, and (column, packed column)
 
 
-def arrange(wanted: Mapping[str, Sequence[tuple[str, str]]]) -> Places:
+def assign_packed_columns(wanted: Mapping[str, Sequence[tuple[str, str]]]) -> PackedColumns:
     """A place for every (column, type) of every stream."""
     numbers: dict[str, int] = {}
     places = []
@@ -35,7 +35,7 @@ def arrange(wanted: Mapping[str, Sequence[tuple[str, str]]]) -> Places:
     return tuple(places)
 
 
-def pack(frames: Mapping[str, Any], places: Places, read: frozenset[str]) -> Any:
+def pack_streams(frames: Mapping[str, Any], places: PackedColumns, read: frozenset[str]) -> Any:
     """One streaming DataFrame of all streams; those not in `read` deliver no rows."""
     from pyspark.sql import functions as F  # noqa: N812
 
@@ -53,7 +53,7 @@ def pack(frames: Mapping[str, Any], places: Places, read: frozenset[str]) -> Any
     return reduce(lambda one, other: one.union(other), branches)
 
 
-def unpack(batches: Iterable[pa.RecordBatch], places: Places) -> Iterator[tuple[str, pa.RecordBatch]]:
+def unpack_streams(batches: Iterable[pa.RecordBatch], places: PackedColumns) -> Iterator[tuple[str, pa.RecordBatch]]:
     """Rows of one stream lie together: slices, not copies."""
     for batch in batches:
         if not batch.num_rows:

@@ -1,4 +1,4 @@
-"""Streams and queries as a user hands them over, before and during a run: checked, and as the driver knows them."""
+"""Streams and queries as a user passes them, before and during a run: checked, and in the form that the coordinator knows."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, Literal, get_args
 
 from pyspark.sql import DataFrame
 
-from clash.coordinator.control.job import Asked, SinkRecord
+from clash.coordinator.control.job import QueryRequest, SinkSpec
 from clash.errors import OptionError
 from clash.model.stream import Keep, Stream, check_name
 from clash.sinks import Console, ForeachBatch, Memory, Parquet, Sink
@@ -58,7 +58,7 @@ def _stateful(plan: Any) -> str | None:
     return next((found for found in map(_stateful, inputs) if found is not None), None)
 
 
-def say(stream: Stream, df: Any) -> None:
+def warn_about_stream(stream: Stream, df: Any) -> None:
     """What a user may not expect, once per stream."""
     if stream.lateness is None and stream.window is not None:
         _LOG.warning('stream %s has no lateness: nothing is late, and its state never expires; write lateness="…"', stream.name)
@@ -69,7 +69,7 @@ def say(stream: Stream, df: Any) -> None:
         _LOG.warning("stream %s reads a socket, which cannot replay: after a crash rows are lost, not exactly once", stream.name)
 
 
-def declare_query(name: str, text: str, sink: Sink | None, windows: Mapping[str, str] | None) -> Asked:
+def declare_query(name: str, text: str, sink: Sink | None, windows: Mapping[str, str] | None) -> QueryRequest:
     """The query, not parsed yet. Its windows are in the order in which a record lists them: two that ask the same are equal."""
     check_name("query", name)
     read_source(name, text)
@@ -83,22 +83,22 @@ def declare_query(name: str, text: str, sink: Sink | None, windows: Mapping[str,
         raise OptionError(
             "not a sink", f"{sink!r} for query {name}", 'write clash.sinks.Parquet("out/q1"), Memory(), Console() or ForeachBatch(f)'
         )
-    return Asked(name, text, tuple(sorted((windows or {}).items())), _record(sink))
+    return QueryRequest(name, text, tuple(sorted((windows or {}).items())), _record(sink))
 
 
-def _record(sink: Sink | None) -> SinkRecord:
+def _record(sink: Sink | None) -> SinkSpec:
     if isinstance(sink, Parquet):
-        return SinkRecord("parquet", sink.url)
+        return SinkSpec("parquet", sink.url)
     names: dict[type, Literal["memory", "console", "foreach"]] = {Memory: "memory", Console: "console", ForeachBatch: "foreach"}
-    return SinkRecord() if sink is None else SinkRecord(names[type(sink)])
+    return SinkSpec() if sink is None else SinkSpec(names[type(sink)])
 
 
-def chosen_sink(asked: Asked, given: Mapping[str, Sink | None]) -> Sink | None:
+def chosen_sink(request: QueryRequest, given: Mapping[str, Sink | None]) -> Sink | None:
     """The sink that a program gives a query, unless it was meant for another; else the one on record, which no function is."""
-    sink = given.get(asked.name)
-    if sink is not None and _record(sink) == asked.sink:
+    sink = given.get(request.name)
+    if sink is not None and _record(sink) == request.sink:
         return sink
-    if asked.sink.kind == "parquet":
-        return Parquet(str(asked.sink.path))
-    made: dict[str, Sink] = {"memory": Memory(), "console": Console()}
-    return made.get(asked.sink.kind)
+    if request.sink.kind == "parquet":
+        return Parquet(str(request.sink.path))
+    stateless: dict[str, Sink] = {"memory": Memory(), "console": Console()}
+    return stateless.get(request.sink.kind)

@@ -1,4 +1,4 @@
-"""Whatever goes wrong in Spark, told as what, detail and hint.
+"""What goes wrong in Spark, as an error of what, detail and hint.
 
 A ClashError raised in a Python worker reaches the driver as text inside a Java exception: it carries itself along in a mark, so it
 arrives as the same class. For anything else the branches of the union are read one by one to find the stream that fails.
@@ -38,12 +38,12 @@ class RetriedError(RuntimeError):
     """Spark ran a stage of the batch again by itself: arrival numbers of two attempts may have mixed."""
 
 
-def travelling(error: ClashError) -> TravellingError:
+def to_travelling(error: ClashError) -> TravellingError:
     parts = [type(error).__name__, error.what, error.detail, error.hint]
     return TravellingError(f"{error}\n<clash:{base64.b64encode(json.dumps(parts).encode()).decode()}>")
 
 
-def arrived(text: str) -> ClashError | None:
+def from_travelling(text: str) -> ClashError | None:
     """The ClashError that a text of Spark's carries."""
     found = _MARK.search(text)
     if found is None:
@@ -56,16 +56,16 @@ def arrived(text: str) -> ClashError | None:
 def is_lost(error: BaseException) -> bool:
     """Did a machine or a process go away, so that the same batch may well succeed next time?"""
     text = "\n".join(messages(error))
-    return isinstance(error, RetriedError) or (arrived(text) is None and any(sign in text for sign in _LOST))
+    return isinstance(error, RetriedError) or (from_travelling(text) is None and any(sign in text for sign in _LOST))
 
 
-def explained(error: BaseException, batch: int | None = None, search: Search | None = None) -> ClashError:
-    """`search` finds the stream that fails when it is read alone, and how; it is asked only if nothing else explains the error."""
+def explain_failure(error: BaseException, batch: int | None = None, search: Search | None = None) -> ClashError:
+    """`search` finds the stream that fails when it is read alone, and how; it is called only if nothing else explains the error."""
     if isinstance(error, ClashError):
         return error
     where = "outside a batch" if batch is None else f"batch {batch}"
     said = messages(error)
-    carried = arrived("\n".join(said))
+    carried = from_travelling("\n".join(said))
     if carried is not None:
         return carried
     if is_lost(error):
@@ -77,10 +77,10 @@ def explained(error: BaseException, batch: int | None = None, search: Search | N
     guilty = None if search is None else search()
     if guilty is not None:
         stream, cause = guilty
-        told = messages(cause)
-        file = next((match[0] for text in told for match in [_FILE.search(text)] if match), None)
-        detail = f"{where}, {'' if file is None else f'file {file}, '}{_first_line(_root(told))}"
-        return SourceError(f"stream {stream} cannot be read", detail, "mend or remove what is named here; a new start repeats the batch")
+        causes = messages(cause)
+        file = next((match[0] for text in causes for match in [_FILE.search(text)] if match), None)
+        detail = f"{where}, {'' if file is None else f'file {file}, '}{_first_line(_root(causes))}"
+        return SourceError(f"stream {stream} cannot be read", detail, "repair or remove what is named here; a new start repeats the batch")
     return ClashError(
         "a batch failed" if batch is not None else "the stream cannot go on",
         f"{where}: {_first_line(_root(said))}",
@@ -121,11 +121,11 @@ def _first_line(text: str) -> str:
     return line if len(line) <= 500 else f"{line[:500]}…"
 
 
-def guilty_stream(query: Any, streams: Sequence[str]) -> tuple[str, BaseException] | None:
+def find_failing_stream(query: Any, streams: Sequence[str]) -> tuple[str, BaseException] | None:
     """The first stream whose part of the running batch cannot be read by itself."""
     try:
         branches = _branches(query._jsq.streamingQuery().lastExecution().executedPlan())
-    except Exception:  # Spark's own objects: another version may call them otherwise, and the error is told without the stream
+    except Exception:  # Spark's own objects: another version may call them otherwise, and the error does not name the stream
         return None
     for number, branch in branches:
         try:

@@ -13,7 +13,7 @@ from clash.spark.configure import is_local
 _NAME = "clash_package.zip"
 
 
-def ship(context: Any) -> None:
+def ship_package(context: Any) -> None:
     """Once per Spark context; on one machine the workers import what the driver imports."""
     if is_local(context.master) or _NAME in context._python_includes:
         return

@@ -25,7 +25,7 @@ _VERSION, _LEGACY = b"org.apache.spark.version", b"org.apache.spark.legacyDateTi
 
 
 @dataclass(frozen=True)
-class Wanted:
+class FileColumn:
     """A column of a stream: its name there, its name in the files, and its type as a `simpleString`."""
 
     name: str
@@ -34,7 +34,7 @@ class Wanted:
 
 
 @dataclass(frozen=True)
-class Piece:
+class FileSlice:
     """`rows` rows of one stream in some row groups of a file, after the first `skip` of them."""
 
     stream: str
@@ -44,11 +44,11 @@ class Piece:
     rows: int
 
 
-Columns = Mapping[str, Sequence[Wanted]]
-Pieces = tuple[Piece, ...]
+Columns = Mapping[str, Sequence[FileColumn]]
+FileSlices = tuple[FileSlice, ...]
 
 
-def cut(files: Mapping[str, Sequence[str]], columns: Columns, parts: int, plain_calendar: bool) -> list[Pieces] | None:
+def slice_files(files: Mapping[str, Sequence[str]], columns: Columns, parts: int, plain_calendar: bool) -> list[FileSlices] | None:
     """What each of `parts` tasks reads, as many rows each; None if Spark has to read.
 
     `plain_calendar`: dates and times in a file that does not say which calendar they are of are not to be changed.
@@ -64,7 +64,7 @@ def cut(files: Mapping[str, Sequence[str]], columns: Columns, parts: int, plain_
     return [tuple(_between(found, total * part // parts, total * (part + 1) // parts)) for part in range(parts)]
 
 
-def _between(found: Iterable[tuple[str, str, list[int]]], low: int, high: int) -> Iterator[Piece]:
+def _between(found: Iterable[tuple[str, str, list[int]]], low: int, high: int) -> Iterator[FileSlice]:
     """Rows `low` to `high` of all files behind one another."""
     first = 0
     for stream, path, groups in found:
@@ -73,10 +73,10 @@ def _between(found: Iterable[tuple[str, str, list[int]]], low: int, high: int) -
         touched = [at for at, rows in enumerate(groups) if rows and starts[at] < high and starts[at + 1] > low]
         if touched:
             begin, end = max(low, starts[touched[0]]), min(high, starts[touched[-1] + 1])
-            yield Piece(stream, path, tuple(touched), begin - starts[touched[0]], end - begin)
+            yield FileSlice(stream, path, tuple(touched), begin - starts[touched[0]], end - begin)
 
 
-def read(pieces: Iterable[Piece], columns: Columns, batch: int) -> Iterator[tuple[str, pa.RecordBatch]]:
+def read_slices(pieces: Iterable[FileSlice], columns: Columns, batch: int) -> Iterator[tuple[str, pa.RecordBatch]]:
     """Record batches with the stream's names and types."""
     for piece in pieces:
         try:
@@ -86,11 +86,11 @@ def read(pieces: Iterable[Piece], columns: Columns, batch: int) -> Iterator[tupl
             raise SourceError(
                 f"stream {piece.stream} cannot be read",
                 f"batch {batch}, file file://{piece.path}, {said[0]}",
-                "mend or remove what is named here; a new start repeats the batch",
+                "repair or remove what is named here; a new start repeats the batch",
             ) from error
 
 
-def _read(piece: Piece, columns: Sequence[Wanted]) -> Iterator[tuple[str, pa.RecordBatch]]:
+def _read(piece: FileSlice, columns: Sequence[FileColumn]) -> Iterator[tuple[str, pa.RecordBatch]]:
     skip, left = piece.skip, piece.rows
     names = [column.name for column in columns]
     with pq.ParquetFile(piece.path, pre_buffer=False) as file:
@@ -108,7 +108,7 @@ def _read(piece: Piece, columns: Sequence[Wanted]) -> Iterator[tuple[str, pa.Rec
     raise pa.ArrowInvalid(f"it has {left} rows less than it had when the batch began")
 
 
-def _column(rows: pa.RecordBatch, column: Wanted) -> pa.Array:
+def _column(rows: pa.RecordBatch, column: FileColumn) -> pa.Array:
     kind = arrow_type(column.kind)
     if column.stored not in rows.schema.names:
         return pa.nulls(rows.num_rows, kind)
@@ -119,7 +119,7 @@ def _column(rows: pa.RecordBatch, column: Wanted) -> pa.Array:
 # ---- is it what Spark would read? ----------------------------------------------------------------------------------
 
 
-def _groups(path: str, columns: Sequence[Wanted], plain_calendar: bool) -> list[int] | None:
+def _groups(path: str, columns: Sequence[FileColumn], plain_calendar: bool) -> list[int] | None:
     """Rows per row group, if the file may be read here. A file that cannot be opened is Spark's: it says what is wrong."""
     try:
         with pq.ParquetFile(path, pre_buffer=False) as file:
@@ -193,7 +193,7 @@ def _has_calendar(kind: pa.DataType) -> bool:
     return bool(pt.is_date(kind) or pt.is_timestamp(kind))
 
 
-def _is_plain_calendar(told: Mapping[bytes, bytes], otherwise: bool) -> bool:
-    """Spark before 3.0 wrote days of the Julian calendar, and later ones may have been told to."""
-    version = told.get(_VERSION)
-    return otherwise if version is None else version >= b"3.0.0" and _LEGACY not in told
+def _is_plain_calendar(metadata: Mapping[bytes, bytes], otherwise: bool) -> bool:
+    """Spark before 3.0 wrote days of the Julian calendar, and later versions may be configured to."""
+    version = metadata.get(_VERSION)
+    return otherwise if version is None else version >= b"3.0.0" and _LEGACY not in metadata

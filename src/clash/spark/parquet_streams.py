@@ -14,9 +14,9 @@ from urllib.parse import unquote, urlsplit
 from py4j.java_gateway import JavaClass
 from pyspark.sql import DataFrame
 
-from clash.spark.parquet_reader import Columns, Wanted
 from clash.spark.column_packing import quoted
-from clash.workers.program import Program
+from clash.spark.parquet_reader import Columns, FileColumn
+from clash.workers.loaded_plan import LoadedPlan
 
 _PACKAGE = "org.apache.spark.sql"
 _STREAMING = f"{_PACKAGE}.execution.streaming.runtime.StreamingRelation", f"{_PACKAGE}.execution.streaming.StreamingRelation"
@@ -34,10 +34,10 @@ _NEEDED = {  # settings under which a scan is what it seems
 }
 _CALENDAR = "spark.sql.parquet.datetimeRebaseModeInRead"
 
-Stored = dict[str, str]  # column of a stream → column of its files
+StoredColumns = dict[str, str]  # column of a stream → column of its files
 
 
-def plain(frames: Mapping[str, Any]) -> dict[str, Stored] | None:
+def plain_parquet_columns(frames: Mapping[str, Any]) -> dict[str, StoredColumns] | None:
     """Of every stream the columns' names in its files; None unless all streams are Parquet files, columns at most chosen and renamed."""
     found = {}
     for stream, frame in frames.items():
@@ -50,7 +50,7 @@ def plain(frames: Mapping[str, Any]) -> dict[str, Stored] | None:
     return found
 
 
-def _stored(frame: Any) -> Stored | None:
+def _stored(frame: Any) -> StoredColumns | None:
     try:
         node = frame._jdf.queryExecution().analyzed()
         names = list(frame.columns)
@@ -77,69 +77,69 @@ def _stored(frame: Any) -> Stored | None:
 
 
 @dataclass(frozen=True)
-class Found:
-    """What Spark reads in a batch: per stream its relation, and the paths of its files. No paths at all if not all are on local disks."""
+class BatchFiles:
+    """What Spark reads in a batch."""
 
     relations: Mapping[str, Any]
-    files: Mapping[str, Sequence[str]] | None
+    """By stream, Spark's relation."""
+    paths: Mapping[str, Sequence[str]] | None
+    """By stream, the paths of its files; None unless all of them are on local disks."""
 
 
-class Direct:
+class ParquetStreams:
     """The plain streams of a Spark query, in the order of the union's branches."""
 
-    def __init__(self, spark: Any, stored: Mapping[str, Stored]) -> None:
+    def __init__(self, spark: Any, stored: Mapping[str, StoredColumns]) -> None:
         self.spark, self.stored = spark, stored
         self.plain_calendar = _setting(spark, _CALENDAR) == "corrected"
         # held, as looking it up takes longer than calling it
         self._wrapped = JavaClass("scala.collection.immutable.ArraySeq", spark.sparkContext._gateway._gateway_client).unsafeWrapArray
 
-    def find(self, read: Container[str]) -> Found:
-        """Of the batch that the thread works on, and of the streams that are read."""
+    def files_of_batch(self, streams: Container[str]) -> BatchFiles:
+        """Of the batch that the thread works on, and of these streams."""
         identity = self.spark.sparkContext.getLocalProperty("sql.streaming.queryId")
         query = self.spark._jsparkSession.streams().get(identity)
         leaves = query.streamingQuery().lastExecution().logical().collectLeaves()
         if leaves.size() != len(self.stored):
             raise AssertionError(f"{leaves.size()} sources of {len(self.stored)} streams")
         relations: dict[str, Any] = {}
-        files: dict[str, list[str]] | None = {}
+        paths: dict[str, list[str]] | None = {}
         for at, stream in enumerate(self.stored):
-            if stream not in read:
+            if stream not in streams:
                 continue
             leaf = leaves.apply(at)
-            told = leaf.toString().strip()
-            if not told.startswith("Relation"):  # nothing new in this batch
+            shown = leaf.toString().strip()
+            if not shown.startswith("Relation"):  # nothing new in this batch
                 continue
             relation = relations[stream] = leaf.relation()
-            paths = self._paths(relation) if told.endswith("] parquet") else None
-            if paths is None:
-                files = None
-            elif files is not None:
-                files[stream] = paths
-        return Found(relations, files)
+            local = self._local_paths(relation) if shown.endswith("] parquet") else None
+            if local is None:
+                paths = None
+            elif paths is not None:
+                paths[stream] = local
+        return BatchFiles(relations, paths)
 
-    def _paths(self, relation: Any) -> list[str] | None:
+    def _local_paths(self, relation: Any) -> list[str] | None:
         names = self._wrapped(relation.inputFiles()).mkString("\n").split("\n")
         paths = [path for name in names if (path := local_path(name)) is not None]
         return paths if len(paths) == len(names) else None
 
-    def columns(self, program: Program) -> Columns:
-        """What the program needs of each stream."""
+    def columns(self, plan: LoadedPlan) -> Columns:
+        """The columns that the plan reads of each stream."""
         return {
-            stream: tuple(
-                Wanted(column, self.stored[stream][column], str(declared.type_of(column))) for column in program.ingest_columns(stream)
-            )
-            for stream, declared in program.streams.items()
+            stream: tuple(FileColumn(column.name, self.stored[stream][column.name], column.type) for column in ingest.columns)
+            for stream, ingest in plan.ingest.items()
         }
 
-    def frames(self, session: Any, found: Found, columns: Columns) -> dict[str, Any]:
+    def frames(self, session: Any, files: BatchFiles, columns: Columns) -> dict[str, Any]:
         """The same batch as DataFrames, for Spark to read."""
         from pyspark.sql import functions as F  # noqa: N812
 
-        made = {}
-        for stream, relation in found.relations.items():
+        frames = {}
+        for stream, relation in files.relations.items():
             frame = DataFrame(session._jsparkSession.baseRelationToDataFrame(relation), session)
-            made[stream] = frame.select(*(F.col(quoted(wanted.stored)).alias(wanted.name) for wanted in columns[stream]))
-        return made
+            frames[stream] = frame.select(*(F.col(quoted(column.stored)).alias(column.name) for column in columns[stream]))
+        return frames
 
 
 def local_path(name: str) -> str | None:

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from threading import Lock
 from typing import Any
 
-from clash.coordinator.committed_batch import Committed
+from clash.coordinator.committed_batch import CommittedBatch
 
 _KEPT = 1000
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -25,7 +25,7 @@ class Progress:
         self._late: Counter[str] = Counter()
         self._results: Counter[str] = Counter()
 
-    def add(self, committed: Committed, seconds: float) -> None:
+    def add(self, committed: CommittedBatch, seconds: float) -> None:
         with self._lock:
             self._batches += 1
             self._input.update(committed.input)

@@ -1,7 +1,7 @@
-"""Starts the Spark query of a run: as often as it takes, over the streams and columns that are needed by then.
+"""Starts the Spark query of a run: as often as necessary, over the streams and columns that are needed by then.
 
-Invariant: every stream of the reading order is a branch of the union, in that order; Spark's own half of the checkpoint is told of those
-that are new to it before the query starts.
+Invariant: every stream of the registered source order is a branch of the union, in that order; Spark's half of the checkpoint gets to know the
+new ones before the query starts.
 """
 
 from __future__ import annotations
@@ -9,51 +9,48 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
-from clash.spark.parquet_streams import Stored, plain
-from clash.spark.column_packing import Places, arrange, pack
-from clash.spark.offset_log import count_sources, fit
+from clash.spark.column_packing import PackedColumns, assign_packed_columns, pack_streams
+from clash.spark.offset_log import count_sources, extend_offset_log
+from clash.spark.parquet_streams import StoredColumns, plain_parquet_columns
 from clash.state.failpoints import reach
 from clash.state.storage import open_storage
-from clash.workers.program import Program
+from clash.workers.loaded_plan import LoadedPlan
 
 
-class Launcher:
-    """`frames`: the streaming DataFrames by name. `every`: milliseconds between two batches, as Spark spells it."""
+class QueryLauncher:
+    """`frames`: the streaming DataFrames by name. `interval`: milliseconds between two batches, as Spark spells it."""
 
-    def __init__(self, checkpoint: str, frames: Mapping[str, Any], available_now: bool, every: str | None) -> None:
+    def __init__(self, checkpoint: str, frames: Mapping[str, Any], available_now: bool, interval: str | None) -> None:
         self.folder, self.frames = f"{checkpoint}/spark", dict(frames)
-        self._available_now, self._every = available_now, every
-        self.stored: dict[str, Stored] | None = None  # where all streams are plain files: Spark is to read none of them
-        self._sources = len(frames)  # that Spark reads, of the reading order; a stream that comes later waits for a query
+        self._available_now, self._interval = available_now, interval
+        self.stored: dict[str, StoredColumns] | None = None  # where all streams are plain files: Spark is to read none of them
+        self._sources = len(frames)  # so many of the source order are read; a stream that is added later waits for a query
+        self._read: frozenset[str] = frozenset()
 
-    def pack(self, reading: Sequence[str], wanted: Collection[str], program: Program) -> tuple[Any, Places]:
-        """One DataFrame of all streams with what the program needs of them, and where it is there. `wanted`: the streams that are needed
-        by then, also by what waits for a border: the batch that starts it is to be one that reads them."""
-        needed = {*wanted, *program.streams}
-        self._sources = max([self._sources, *(at + 1 for at, name in enumerate(reading) if name in needed)])
-        self._read = frozenset(reading[: self._sources])
-        kinds = {name: {field.name: field.dataType.simpleString() for field in self.frames[name].schema.fields} for name in self._read}
-        places = arrange({name: [(c, kinds[name][c]) for c in program.ingest_columns(name)] for name in reading[: self._sources]})
-        self.stored = plain({name: self.frames[name] for name, _ in places})
-        return pack(self.frames, places, frozenset(program.streams) if self.stored is None else frozenset()), places
+    def pack(self, order: Sequence[str], needed: Collection[str], plan: LoadedPlan) -> tuple[Any, PackedColumns]:
+        """One DataFrame of all streams with the columns that the plan reads, and where they are in it. `needed`: the streams that are needed
+        by then, also by what waits for a boundary: the batch that begins there has to be one that reads them."""
+        used = {*needed, *plan.streams}
+        self._sources = max([self._sources, *(at + 1 for at, name in enumerate(order) if name in used)])
+        read = order[: self._sources]
+        self._read = frozenset(read)
+        types = {name: {field.name: field.dataType.simpleString() for field in self.frames[name].schema.fields} for name in read}
+        wanted = {name: plan.ingest[name].columns if name in plan.ingest else () for name in read}
+        packed = assign_packed_columns({name: [(column.name, types[name][column.name]) for column in wanted[name]] for name in read})
+        self.stored = plain_parquet_columns({name: self.frames[name] for name, _ in packed})
+        return pack_streams(self.frames, packed, frozenset(plan.streams) if self.stored is None else frozenset()), packed
 
     def reads(self, streams: Collection[str]) -> bool:
-        """Are these among the sources of the Spark query?"""
+        """Whether these are among the sources of the Spark query."""
         return self._read.issuperset(streams)
 
     def start(self, packed: Any, batch: Callable[[Any, int], None]) -> Any:
-        """The Spark query over it. A batch may begin before this returns."""
+        """Starts the Spark query. A batch may begin before this returns."""
         reach("before-sources")
-        fit(open_storage(self.folder), count_sources(packed))
+        extend_offset_log(open_storage(self.folder), count_sources(packed))
         writer = packed.writeStream.foreachBatch(batch).option("checkpointLocation", self.folder)
         if self._available_now:
             writer = writer.trigger(availableNow=True)
-        elif self._every is not None:
-            writer = writer.trigger(processingTime=self._every)
+        elif self._interval is not None:
+            writer = writer.trigger(processingTime=self._interval)
         return writer.start()
-
-
-def delivers(places: Places, program: Program) -> bool:
-    """Does the packed DataFrame have all that a program needs? A stream that nobody reads has places for nothing."""
-    there = {stream: {column for column, _ in columns} for stream, columns in places}
-    return all(there.get(stream, set()) >= {*program.ingest_columns(stream)} for stream in program.streams)

@@ -1,7 +1,13 @@
 """Keeps one Spark query running: started again when Spark loses a process, and, between two batches, when it has to read something else.
 
-Invariant: at most one Spark query runs over the checkpoint. `exception` is None as long as the run is active, and after a stop that the
-user asked for. A run ends exactly once, and nothing that was asked of it before that is forgotten.
+    RUNNING ──▶ ENDED       the query has nothing left to read
+       │  ▲
+       │  └── restarted     at a boundary, or after a lost process
+       ├────▶ FAILED        a batch or a source failed
+       └────▶ STOPPING ──▶ ENDED
+
+Invariant: at most one Spark query runs over the checkpoint. `exception` is None while the run is active, and after a stop that the user requested.
+A run ends exactly once, and nothing that was requested of it before that is forgotten.
 """
 
 from __future__ import annotations
@@ -9,28 +15,55 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from enum import Enum
 from functools import partial
 from threading import Event, RLock, Thread
-from typing import Any
+from typing import Any, Literal
 
 from clash.errors import ClashError, OptionError
-from clash.spark.failures import Search, explained, guilty_stream, is_lost
-from clash.spark.column_packing import Places
-from clash.spark.offset_log import BorderError, Gate, halt
+from clash.spark.batch_gate import BatchGate, BoundaryError, end_between_batches
+from clash.spark.column_packing import PackedColumns
+from clash.spark.failures import Search, explain_failure, find_failing_stream, is_lost
 
 _LOG = logging.getLogger("clash")
-_LOOK = 1  # seconds between two looks at whether Spark is still there
-_WAIT = 0.05  # seconds between two looks at whether the query has been started again
-_KEPT = 1000  # batches
-_RESTARTS = 3  # in a row, without a batch committed in between
+_LIVENESS_INTERVAL = 1  # seconds between two checks whether Spark is still there
+_RESTART_INTERVAL = 0.05  # seconds between two checks whether the query has been started again
+_MAX_DURATIONS = 1000  # batches
+_MAX_RESTARTS = 3  # in a row, without a batch committed in between
 
 Batch = Callable[[Any, int], None]
-Launch = Callable[[Batch], tuple[Any, Places]]
+Launch = Callable[[Batch], tuple[Any, PackedColumns]]
+
+
+class RunState(Enum):
+    RUNNING = "running"
+    STOPPING = "stopping"
+    FAILED = "failed"
+    ENDED = "ended"
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """Why a Spark query ended, as its batch function saw it."""
+
+    kind: Literal["boundary", "lost", "failed"]
+    error: ClashError | None = None
+
+
+@dataclass(frozen=True)
+class SparkQuery:
+    """One Spark query, from its start to its end."""
+
+    handle: Any
+    gate: BatchGate
+    streams: tuple[str, ...]
+    """The branches of its union."""
 
 
 class InterruptError(Exception):
-    """What Spark is told of a batch that a stop has broken off. It looks for an interrupt in the text of what failed, by a pattern that
-    recurses for every character: the Java stack of a cancelled job overflows that of Spark's thread, which shows it on a thousand lines."""
+    """What Spark gets for a batch that a stop has interrupted. Spark looks for an interrupt in the text of what failed, by a pattern that recurses
+    for every character: the Java stack of a cancelled job overflows that of Spark's thread, which prints a thousand lines."""
 
     def __init__(self) -> None:
         super().__init__(
@@ -38,25 +71,24 @@ class InterruptError(Exception):
         )
 
 
-class Supervisor:
-    """`launch` starts the Spark query over a function of (df, batch) and says what it delivers; `batch` is that function, of a batch that
-    may begin. A BorderError that it raises means: start the query again, it does not deliver what this batch needs. `end` is called once,
+class QuerySupervisor:
+    """`launch` starts the Spark query over a function of (df, batch) and returns it with what it delivers; `batch` is that function, of a batch
+    that may begin. A BoundaryError that it raises means: start the query again, it does not deliver what this batch needs. `on_end` is called once,
     with what the run failed with; `search` finds the stream that cannot be read, where the Spark query does not read it itself."""
 
-    def __init__(self, spark: Any, launch: Launch, batch: Batch, end: Callable[[ClashError | None], None], search: Search) -> None:
-        self._spark, self._launch, self._do, self._end, self._search = spark, launch, batch, end, search
-        self._lock = RLock()  # a restart is asked for either before the run's end, or after it
-        self._failure: ClashError | None = None  # of the Spark query that has just ended
-        self._lost = self._stopping = self._border = self._over = False
-        self._restarts = 0
+    def __init__(self, spark: Any, launch: Launch, batch: Batch, on_end: Callable[[ClashError | None], None], search: Search) -> None:
+        self._spark, self._launch, self._run_batch, self._on_end, self._search = spark, launch, batch, on_end, search
+        self._lock = RLock()  # a restart is requested either before the run's end, or after it
+        self._done, self._launched = Event(), Event()
+        self._state = RunState.RUNNING
         self._exception: ClashError | None = None
-        self._started, self._done = Event(), Event()
-        self._gate = Gate()
-        self._streams: list[str] = []
-        self._spent: dict[int, dict[str, int]] = {}
-        self.query: Any = None
-        self._start()
+        self._outcome: Outcome | None = None  # of the query that runs, or has just ended
+        self._restarts = 0
+        self._durations: dict[int, dict[str, int]] = {}  # of batches of earlier queries
+        self._query = self._start()
         Thread(target=self._watch, name="clash-run", daemon=True).start()
+
+    # ---- the run, as a user sees it ----------------------------------------------------------------------------
 
     @property
     def is_active(self) -> bool:
@@ -66,6 +98,11 @@ class Supervisor:
     def exception(self) -> ClashError | None:
         return self._exception
 
+    @property
+    def handle(self) -> Any:
+        """The Spark query that runs."""
+        return self._query.handle
+
     def await_termination(self, timeout: float | None) -> bool:
         ended = self._done.wait(timeout)
         if self._exception is not None:
@@ -74,131 +111,137 @@ class Supervisor:
 
     def process_all_available(self) -> None:
         while self.is_active:
-            query, gate = self.query, self._gate
-            with suppress(Exception):  # it has failed, or was ended at a border
-                query.processAllAvailable()
-                if self._is_current(query, gate):
+            query = self._query
+            with suppress(Exception):  # it has failed, or was ended at a boundary
+                query.handle.processAllAvailable()
+                if self._is_current(query):
                     break
-            while self.query is query and not self._is_current(query, gate) and not self._done.wait(_WAIT):
+            while self._query is query and not self._is_current(query) and not self._done.wait(_RESTART_INTERVAL):
                 pass  # until it is started again, or given up
         if self._exception is not None:
             raise self._exception
 
-    def _is_current(self, query: Any, gate: Gate) -> bool:
+    def _is_current(self, query: SparkQuery) -> bool:
         try:
-            return query is self.query and not gate.is_closed() and bool(query.isActive)
-        except Exception:  # Spark itself is gone
+            return query is self._query and not query.gate.is_closed and bool(query.handle.isActive)
+        except Exception:  # Spark itself has gone
             return False
 
     def stop(self) -> None:
-        self._stopping = True
         if self.is_active:
-            with suppress(Exception):  # Spark itself may be gone
-                self.query.stop()
+            self._state = RunState.STOPPING
+            with suppress(Exception):  # Spark itself may have gone
+                self.handle.stop()
             self._done.wait()
 
     @contextmanager
     def active(self, what: str) -> Iterator[None]:
         """An active run does not end while this is held; for one that has ended it is refused."""
         with self._lock:
-            if self._stopping or self._over or not self.is_active:
+            if self._state is not RunState.RUNNING or not self.is_active:
                 raise OptionError("the run is not active", what, "do it before engine.start(), or while the run goes on")
             yield
 
     def restart(self) -> None:
         """Starts the Spark query again when the batch in work is done, even if it was the last."""
         with self._lock:
-            self._gate.close()
-            Thread(target=_halt, args=(self.query, self._gate), name="clash-halt", daemon=True).start()
+            query = self._query
+            query.gate.close()
+            Thread(target=_end_quietly, args=(query,), name="clash-end-query", daemon=True).start()
 
     def durations(self) -> dict[int, dict[str, int]]:
         """By batch, the milliseconds that Spark reports, of the last batches."""
-        found = dict(self._spent)
-        with suppress(Exception):  # Spark may have been stopped: what is known is told all the same
-            found |= {report["batchId"]: dict(report["durationMs"]) for report in self.query.recentProgress}
-        return dict(list(found.items())[-_KEPT:])
+        durations = dict(self._durations)
+        with suppress(Exception):  # Spark may have been stopped: what is known is shown all the same
+            durations |= {report["batchId"]: dict(report["durationMs"]) for report in self.handle.recentProgress}
+        return dict(list(durations.items())[-_MAX_DURATIONS:])
 
-    def committed(self) -> None:
-        """A batch is: whatever was lost before it is forgiven."""
+    def batch_committed(self) -> None:
+        """Processes that were lost before a committed batch do not count any more."""
         self._restarts = 0
 
-    # ---- the query ---------------------------------------------------------------------------------------------
+    # ---- the Spark query ---------------------------------------------------------------------------------------
 
-    def _start(self) -> None:
+    def _start(self) -> SparkQuery:
         with self._lock:
-            self._spent = self.durations()
-            self._failure, self._lost, self._border = None, False, False
-            self._started.clear()
-            self._gate = gate = Gate()
-            query, places = self._launch(partial(self._batch, gate))
-            self.query, self._streams = query, [stream for stream, _ in places]
-            self._started.set()
+            self._outcome = None
+            self._launched.clear()
+            gate = BatchGate()
+            handle, columns = self._launch(partial(self._batch, gate))
+            self._query = SparkQuery(handle, gate, tuple(stream for stream, _ in columns))
+            self._launched.set()
+            return self._query
 
     def _watch(self) -> None:
         try:
-            while self._goes_on(self._ended()):
+            while self._continues(self._await_end()):
+                self._durations = self.durations()
                 self._start()
-                if self._stopping:
-                    self.query.stop()
+                if self._state is RunState.STOPPING:
+                    self.handle.stop()
         except Exception as error:
-            self._exception = explained(error)
+            self._exception = explain_failure(error)
         finally:
             with self._lock:
-                self._end(self._exception)
+                self._on_end(self._exception)
                 self._done.set()
 
-    def _goes_on(self, error: Exception | None) -> bool:
-        """Is the query to be started again, after it has ended?"""
-        if self._stopping:
+    def _continues(self, error: Exception | None) -> bool:
+        """Whether the query is to be started again, after it has ended, perhaps with an error of Spark's."""
+        if self._state is RunState.STOPPING:
             return False
-        if self._border:
+        outcome = self._outcome
+        if outcome is None and error is not None:
+            outcome = Outcome("lost" if is_lost(error) else "failed", explain_failure(error))
+        if outcome is None:
+            with self._lock:  # a restart that is requested from here on finds a run that has ended
+                restarts = self._query.gate.is_closed
+                self._state = self._state if restarts else RunState.ENDED
+                return restarts
+        if outcome.kind == "boundary":
             _LOG.debug("the Spark query is started again, for other columns or streams")
             return True
-        if error is None and self._failure is None:
-            with self._lock:  # a restart that is asked for from here on finds a run that has ended
-                self._over = not self._gate.is_closed()
-                return not self._over
-        if self._failure is None and error is not None:
-            self._lost, self._failure = is_lost(error), explained(error)
-        if not self._lost or self._restarts >= _RESTARTS:
-            self._exception = self._failure
+        if outcome.kind == "failed" or self._restarts >= _MAX_RESTARTS:
+            self._state, self._exception = RunState.FAILED, outcome.error
             _LOG.error("the run has failed: %s", self._exception)
             return False
         self._restarts += 1
-        _LOG.warning("Spark lost a process; the batch is run again (%d of %d)", self._restarts, _RESTARTS)
+        _LOG.warning("Spark lost a process; the batch is run again (%d of %d)", self._restarts, _MAX_RESTARTS)
         return True
 
-    def _ended(self) -> Exception | None:
+    def _await_end(self) -> Exception | None:
         """Waits for the end of the Spark query, and of Spark, which does not end its queries."""
         try:
-            while not self.query.awaitTermination(_LOOK):
+            while not self.handle.awaitTermination(_LIVENESS_INTERVAL):
                 if self._spark.sparkContext._jsc is None:
-                    return (
-                        None if self._stopping else ClashError("Spark was stopped under the run", "", "call run.stop() before spark.stop()")
-                    )
+                    stopping = self._state is RunState.STOPPING
+                    return None if stopping else ClashError("Spark was stopped under the run", "", "call run.stop() before spark.stop()")
         except Exception as error:
             return error
         return None
 
-    def _batch(self, gate: Gate, df: Any, batch: int) -> None:
+    def _batch(self, gate: BatchGate, df: Any, batch: int) -> None:
         try:
             with gate.batch():
-                self._do(df, batch)
-        except BorderError:
-            self._border = True
+                self._run_batch(df, batch)
+        except BoundaryError:
+            self._outcome = Outcome("boundary")
             raise
         except Exception as error:
-            if self._stopping:
+            if self._state is RunState.STOPPING:
                 raise InterruptError from None
-            self._lost = is_lost(error)
-            self._failure = explained(error, batch, self._guilty)
-            _LOG.debug("batch %d failed", batch, exc_info=error)  # with Java's stack, which is nobody's answer
+            failure = explain_failure(error, batch, self._find_failing_stream)
+            self._outcome = Outcome("lost" if is_lost(error) else "failed", failure)
+            _LOG.debug("batch %d failed", batch, exc_info=error)  # with Java's stack, which users need not see
             raise
 
-    def _guilty(self) -> tuple[str, BaseException] | None:
-        return self._search() or (guilty_stream(self.query, self._streams) if self._started.wait(10) else None)
+    def _find_failing_stream(self) -> tuple[str, BaseException] | None:
+        failing = self._search()
+        if failing is None and self._launched.wait(10):
+            failing = find_failing_stream(self.handle, self._query.streams)
+        return failing
 
 
-def _halt(query: Any, gate: Gate) -> None:
-    with suppress(Exception):  # a query that ends otherwise is looked after by whoever waits for it
-        halt(query, gate)
+def _end_quietly(query: SparkQuery) -> None:
+    with suppress(Exception):  # a query that ends otherwise is handled by the thread that waits for it
+        end_between_batches(query.handle, query.gate)

@@ -10,6 +10,7 @@ name reads all jars of the class path, 1 ms each, and there are dozens of look-u
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -18,8 +19,8 @@ from pyspark.cloudpickle import dumps
 from pyspark.core.rdd import _prepare_for_python_RDD
 from pyspark.serializers import NoOpSerializer
 
-from clash.protocol.batch import Work
-from clash.spark.parquet_reader import Columns, Pieces
+from clash.protocol.batch import BATCH_SPEC, BatchSpec
+from clash.spark.parquet_reader import Columns, FileSlices
 from clash.spark.tasks import framed_round, read_task
 
 _PYTHON = "org.apache.spark.api.python"
@@ -28,8 +29,18 @@ _dumps: Any = dumps
 _LARGE = 1 << 20  # bytes of a command that Spark broadcasts
 
 
-class Chain:
-    """One per run and Spark context."""
+@dataclass(frozen=True)
+class FileSource:
+    """The files of a batch."""
+
+    slices: list[FileSlices]
+    """What each ingest task reads."""
+    columns: Columns
+    """By stream, the columns to read."""
+
+
+class RddJobs:
+    """Builds jobs; one per run and Spark context."""
 
     def __init__(self, context: Any) -> None:
         self.context = context
@@ -55,13 +66,16 @@ class Chain:
             self._includes.add(file)
         self._starts: dict[int, Any] = {}
 
-    def run(self, work: Work, pieces: list[Pieces], columns: Columns) -> list[bytes]:
-        """The reports of all tasks."""
-        text = work.to_json()
-        sent = self._mapped(self._start(len(pieces)), partial(read_task, text, pieces, columns))
-        for number in range(1, work.rounds + 1):
-            last = number == work.rounds
-            sent = self._mapped(self._shuffled(sent, work.workers), partial(framed_round, text, number, last))
+    def over(self, source: FileSource) -> RddJob:
+        return RddJob(self, source)
+
+    def collect(self, spec: BatchSpec, source: FileSource) -> list[bytes]:
+        """Runs a batch; the reports of all its tasks."""
+        text = BATCH_SPEC.dumps(spec)
+        sent = self._mapped(self._start(len(source.slices)), partial(read_task, text, source.slices, source.columns))
+        for number in range(1, spec.rounds + 1):
+            is_last = number == spec.rounds
+            sent = self._mapped(self._shuffled(sent, spec.workers), partial(framed_round, text, number, is_last))
         collected = sent.asJavaRDD().collect()
         return [line for at in range(collected.size()) for line in collected.get(at).splitlines()]
 
@@ -88,3 +102,13 @@ class Chain:
         """What was sent as pairs of a worker's number and a message, in the hands of the worker."""
         pairs = self._pair_rdd(self._pairs(sent), self._anything, self._anything)
         return self._values(pairs.partitionBy(self._partitioner(workers, 0))).rdd()
+
+
+class RddJob:
+    """Runs one batch over files that its tasks read."""
+
+    def __init__(self, jobs: RddJobs, source: FileSource) -> None:
+        self.jobs, self.source = jobs, source
+
+    def run(self, spec: BatchSpec) -> list[bytes]:
+        return self.jobs.collect(spec, self.source)

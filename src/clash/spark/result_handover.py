@@ -1,4 +1,4 @@
-"""Committed results, on their way to sinks that are functions, and back to whoever asks for them.
+"""Committed results: handed over to sinks that are functions, and read back for users.
 
 Invariant: the files of a batch stay until Spark begins the next one, so a batch is handed over again with the same rows.
 """
@@ -14,13 +14,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql.pandas.types import from_arrow_schema
 from rich.console import Console as Terminal
-from rich.table import Column
-from rich.table import Table as Drawn
+from rich.table import Column, Table
 from rich.text import Text
 
-from clash.coordinator.committed_batch import Committed
-from clash.coordinator.coordinator import Driver
-from clash.coordinator.control.job import Asked, SinkKind
+from clash.coordinator.committed_batch import CommittedBatch
+from clash.coordinator.control.job import QueryRequest, SinkKind
+from clash.coordinator.control.setup import LiveQuery
+from clash.coordinator.coordinator import Coordinator
+from clash.coordinator.inspection import result_schema
 from clash.errors import CheckpointError, ClashError, OptionError, SinkError
 from clash.sinks import Console, ForeachBatch, Memory, Sink
 from clash.spark.declarations import chosen_sink
@@ -29,35 +30,36 @@ from clash.state.storage import Storage, open_storage
 
 
 class Sinks:
-    """Sinks by what was asked: a query may be replaced by another of its name, and each batch goes to the sink of the one it ran under."""
+    """Sinks by request: a query may be replaced by another of its name, and each batch goes to the sink of the query that it ran under."""
 
     def __init__(self) -> None:
-        self._all: dict[Asked, Sink | None] = {}
+        self._all: dict[QueryRequest, Sink | None] = {}
 
-    def __getitem__(self, asked: Asked) -> Sink | None:
-        return self._all.get(asked)
+    def __getitem__(self, request: QueryRequest) -> Sink | None:
+        return self._all.get(request)
 
-    def __setitem__(self, asked: Asked, sink: Sink | None) -> None:
-        self._all[asked] = sink
+    def __setitem__(self, request: QueryRequest, sink: Sink | None) -> None:
+        self._all[request] = sink
 
     @contextmanager
-    def taking(self, asked: Asked, sink: Sink | None) -> Iterator[None]:
-        """Around asking for a query: its first batch may be over before the call returns. Of two that ask for the same, the one that is
-        refused changes nothing."""
-        if asked not in self._all:
-            self._all[asked] = sink
+    def adding(self, request: QueryRequest, sink: Sink | None) -> Iterator[None]:
+        """Around the request of a query: its first batch may be over before the call returns. Of two equal requests, the one that is refused
+        changes nothing."""
+        if request not in self._all:
+            self._all[request] = sink
         yield
-        self._all[asked] = sink
+        self._all[request] = sink
 
 
-def starting_sinks(driver: Driver, given: Mapping[str, Sink | None]) -> Sinks:
-    """Those of the queries that a checkpoint goes on with: as the program gives them, else as they are recorded."""
+def sinks_at_start(coordinator: Coordinator, given: Mapping[str, Sink | None]) -> Sinks:
+    """The sinks of the queries that a checkpoint continues with: as the program declares them, else as they are recorded."""
     sinks = Sinks()
-    wanted = driver.changes.setup.queries
-    for live in (*driver.history.read(driver.manifest.generation).setup.queries, *driver.generation.setup.queries, *wanted):
-        sinks[live.asked] = chosen_sink(live.asked, given)
-    for live in wanted:
-        if live.asked.sink.kind == "foreach" and sinks[live.asked] is None:
+    requested = coordinator.changes.setup.queries
+    committed = coordinator.log.read(coordinator.manifest.generation).setup.queries
+    for live in (*committed, *coordinator.generation.setup.queries, *requested):
+        sinks[live.request] = chosen_sink(live.request, given)
+    for live in requested:
+        if live.request.sink.kind == "foreach" and sinks[live.request] is None:
             raise CheckpointError(
                 "the function that takes a query's results is missing",
                 f"query {live.name} is live, it was added at run time",
@@ -66,23 +68,24 @@ def starting_sinks(driver: Driver, given: Mapping[str, Sink | None]) -> Sinks:
     return sinks
 
 
-class Handover:
-    def __init__(self, spark: Any, driver: Driver, sinks: Sinks) -> None:
-        self.spark, self.driver, self.sinks = spark, driver, sinks
+class ResultHandover:
+    def __init__(self, spark: Any, coordinator: Coordinator, sinks: Sinks) -> None:
+        self.spark, self.coordinator, self.sinks = spark, coordinator, sinks
         self.kept: dict[str, dict[int, pa.Table]] = {}
 
-    def __call__(self, committed: Committed) -> None:
-        asked = {live.name: live.asked for live in self.driver.history.read(committed.generation).setup.queries}
+    def __call__(self, committed: CommittedBatch) -> None:
+        queries = {live.name: live for live in self.coordinator.log.read(committed.generation).setup.queries}
         for query, paths in committed.results.items():
-            sink = self.sinks[asked[query]]
+            live = queries[query]
+            sink = self.sinks[live.request]
             try:
                 if isinstance(sink, Memory):
-                    self._keep(query, committed.batch, paths)
+                    self._keep(live, committed.batch, paths)
                 elif isinstance(sink, Console):
-                    self._show(query, committed, sink.rows, paths)
+                    self._show(live, committed, sink.rows, paths)
                 elif isinstance(sink, ForeachBatch):
                     reach("before-handover")
-                    sink.function(read_files(self.spark, self.driver.result_schema(query), paths), committed.batch)
+                    sink.function(read_files(self.spark, result_schema(live.query), paths), committed.batch)
                     reach("after-handover")
             except ClashError:
                 raise
@@ -93,25 +96,26 @@ class Handover:
                     "the results are committed; a new start hands them over again",
                 ) from error
 
-    def _keep(self, query: str, batch: int, paths: Sequence[str]) -> None:
+    def _keep(self, live: LiveQuery, batch: int, paths: Sequence[str]) -> None:
         if paths:  # by number: a batch that is handed over again replaces itself
-            self.kept.setdefault(query, {})[batch] = pa.Table.from_batches(_batches(paths), self.driver.result_schema(query))
+            self.kept.setdefault(live.name, {})[batch] = pa.Table.from_batches(_batches(paths), result_schema(live.query))
 
-    def memory(self, query: str, since: int) -> Any:
-        """What a Memory sink holds from a batch on, as a DataFrame."""
-        schema = self.driver.result_schema(query)
-        table = pa.concat_tables([schema.empty_table(), *(rows for batch, rows in self.kept.get(query, {}).items() if batch >= since)])
+    def memory(self, live: LiveQuery) -> Any:
+        """What a Memory sink holds from the first batch of the query on, as a DataFrame."""
+        schema, since = result_schema(live.query), live.batch or 0
+        batches = self.kept.get(live.name, {})
+        table = pa.concat_tables([schema.empty_table(), *(rows for batch, rows in batches.items() if batch >= since)])
         return self.spark.createDataFrame(table, from_arrow_schema(schema, prefer_timestamp_ntz=True))
 
-    def _show(self, query: str, committed: Committed, most: int, paths: Sequence[str]) -> None:
-        count = committed.counts.get(query, 0)
-        drawn = Drawn(*(Column(Text(name)) for name in self.driver.result_schema(query).names))
-        for row in islice((row for batch in _batches(paths) for row in batch.slice(0, most).to_pylist()), most):
-            drawn.add_row(*(Text("NULL" if value is None else str(value)) for value in row.values()))
-        title = f"{query}, batch {committed.batch}: {count:,} {'result' if count == 1 else 'results'}"
-        more = f"{count - most:,} more\n" if count > most else ""
+    def _show(self, live: LiveQuery, committed: CommittedBatch, max_rows: int, paths: Sequence[str]) -> None:
+        count = committed.counts.get(live.name, 0)
+        table = Table(*(Column(Text(name)) for name in result_schema(live.query).names))
+        for row in islice((row for batch in _batches(paths) for row in batch.slice(0, max_rows).to_pylist()), max_rows):
+            table.add_row(*(Text("NULL" if value is None else str(value)) for value in row.values()))
+        title = f"{live.name}, batch {committed.batch}: {count:,} {'result' if count == 1 else 'results'}"
+        more = f"{count - max_rows:,} more\n" if count > max_rows else ""
         terminal = Terminal(highlight=False, markup=False)
-        terminal.print(title, *((drawn,) if count else ()), more, sep="\n")
+        terminal.print(title, *((table,) if count else ()), more, sep="\n")
 
 
 def _batches(paths: Sequence[str]) -> Iterator[pa.RecordBatch]:
@@ -129,15 +133,15 @@ def read_files(spark: Any, schema: pa.Schema, paths: Sequence[str]) -> Any:
 def read_folder(spark: Any, schema: pa.Schema, uri: str, folder: str) -> Any:
     """All that is published in a folder. What is being written there has a name that readers leave out."""
     storage = open_storage(uri)
-    there = any(name.endswith(".parquet") for name in storage.list(folder))
-    return read_files(spark, schema, [folder_url(storage, folder)] if there else [])
+    has_files = any(name.endswith(".parquet") for name in storage.list(folder))
+    return read_files(spark, schema, [folder_url(storage, folder)] if has_files else [])
 
 
 def folder_url(storage: Storage, folder: str) -> str:
     return storage.url(f"{folder}/_" if folder else "_").removesuffix("/_")
 
 
-def refuse_handed_over(query: str, kind: SinkKind) -> None:
+def refuse_unkept(query: str, kind: SinkKind) -> None:
     if kind in ("console", "foreach"):
         where = "were shown on the console" if kind == "console" else "were handed to your function"
         raise OptionError(

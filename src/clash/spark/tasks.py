@@ -1,7 +1,7 @@
-"""What Spark runs in Python workers: the core's two tasks, over Arrow record batches of messages or over messages as byte strings.
+"""What Spark runs in Python workers: ingest and rounds, over record batches of messages or over messages as byte strings.
 
 Invariant: a task function is a module-level name with a small JSON text bound to it, so shipping it costs nothing. Messages leave in
-record batches of bounded size, or one by one, as they are made.
+record batches of bounded size, or one by one, as they are made. A process that runs tasks loads neither the SQL parser nor the solver.
 """
 
 from __future__ import annotations
@@ -16,71 +16,72 @@ import numpy as np
 import pyarrow as pa
 from pyspark import TaskContext
 
-from clash.protocol.batch import Work
 from clash.errors import ClashError
-from clash.spark.failures import travelling
-from clash.spark.parquet_reader import Columns, Pieces, read
-from clash.spark.column_packing import Places, unpack
+from clash.protocol.batch import BATCH_SPEC, BatchSpec
 from clash.protocol.messages import Message
-from clash.workers.round import ingest, work_round
+from clash.spark.column_packing import PackedColumns, unpack_streams
+from clash.spark.failures import to_travelling
+from clash.spark.parquet_reader import Columns, FileSlices, read_slices
+from clash.workers.ingest import run_ingest
+from clash.workers.round import run_round
 
 MESSAGE = "target int, kind string, payload binary"
 SCHEMA = pa.schema([("target", pa.int32()), ("kind", pa.string()), ("payload", pa.binary())])
-LARGE = 1 << 20  # bytes of a payload that travels alone, and of small ones that travel together
-WARM = 12  # tasks after which a worker has loaded what it will ever load
+LARGE = 1 << 20  # bytes: a larger payload is a record batch of its own, smaller ones are put together up to this size
+WARM = 12  # tasks after which a worker has loaded everything that it needs
 
 T = TypeVar("T")
-Task = Callable[[Work, int], Iterable[Message]]
-_HEAD = struct.Struct("<ii")  # the worker, and how many bytes its kind has
+Task = Callable[[BatchSpec, int], Iterable[Message]]
+_HEAD = struct.Struct("<ii")  # the worker, and the length of the kind in bytes
 _NUMBER = struct.Struct("!q")  # as Java reads it
-_ALIGNED = 64  # bytes: arrays in a payload lie in the frame as they would lie alone
+_ALIGNMENT = 64  # bytes: arrays in a payload are aligned in the frame as they are in the payload
 _tasks = 0
 
 
-def ingest_task(work: str, places: Places, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    return _guarded(lambda job, partition: ingest(job, partition, unpack(batches, places)), work)
+def ingest_task(spec: str, columns: PackedColumns, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    return _run_task(lambda batch, partition: run_ingest(batch, partition, unpack_streams(batches, columns)), spec)
 
 
-def round_task(work: str, number: int, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    return _guarded(lambda job, partition: work_round(job, number, partition, inbox(batches)), work)
+def round_task(spec: str, number: int, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    return _run_task(lambda batch, partition: run_round(batch, number, partition, from_rows(batches)), spec)
 
 
-def _guarded(run: Task, text: str) -> Iterator[pa.RecordBatch]:
+def _run_task(run: Task, text: str) -> Iterator[pa.RecordBatch]:
     context = TaskContext.get()
-    return _told(lambda: rows(run(Work.from_json(text), 0 if context is None else context.partitionId())))
+    return _with_errors(lambda: to_rows(run(BATCH_SPEC.loads(text), 0 if context is None else context.partitionId())))
 
 
-def _told(run: Callable[[], Iterable[T]]) -> Iterator[T]:
-    """An error of ours on its way out carries itself along."""
+def _with_errors(run: Callable[[], Iterable[T]]) -> Iterator[T]:
+    """A ClashError that leaves the worker carries itself along in its text."""
     try:
         yield from run()
     except ClashError as error:
-        raise travelling(error) from error
-    _settle()
+        raise to_travelling(error) from error
+    _limit_garbage_collection()
 
 
 # ---- messages as byte strings -------------------------------------------------------------------------------------
 
 
-def read_task(work: str, pieces: Sequence[Pieces], columns: Columns, partition: int, nothing: Iterable[object]) -> Iterator[bytes]:
-    """Ingest that reads files itself. What comes in is empty, but must be read: Spark drops a worker that leaves some of its input."""
+def read_task(spec: str, slices: Sequence[FileSlices], columns: Columns, partition: int, empty: Iterable[object]) -> Iterator[bytes]:
+    """Ingest that reads files itself. Its input is empty, but must be read: Spark drops a worker that leaves some of its input."""
 
     def run() -> Iterator[bytes]:
-        deque(nothing, 0)
-        job = Work.from_json(work)
-        return addressed(ingest(job, partition, read(pieces[partition], columns, job.batch)))
+        deque(empty, 0)
+        batch = BATCH_SPEC.loads(spec)
+        return addressed(run_ingest(batch, partition, read_slices(slices[partition], columns, batch.batch)))
 
-    return _told(run)
+    return _with_errors(run)
 
 
-def framed_round(work: str, number: int, last: bool, partition: int, frames: Iterable[bytes]) -> Iterator[bytes]:
-    """After the last round only reports are left: JSON, a line each."""
+def framed_round(spec: str, number: int, is_last: bool, partition: int, frames: Iterable[bytes]) -> Iterator[bytes]:
+    """After the last round only reports are left: JSON, one per line."""
 
     def run() -> Iterator[bytes]:
-        sent = work_round(Work.from_json(work), number, partition, map(unframed, frames))
-        return iter([b"\n".join([bytes(message.payload) for message in sent])]) if last else addressed(sent)
+        messages = run_round(BATCH_SPEC.loads(spec), number, partition, map(unframed, frames))
+        return iter([b"\n".join([bytes(message.payload) for message in messages])]) if is_last else addressed(messages)
 
-    return _told(run)
+    return _with_errors(run)
 
 
 def addressed(messages: Iterable[Message]) -> Iterator[bytes]:
@@ -93,19 +94,19 @@ def addressed(messages: Iterable[Message]) -> Iterator[bytes]:
 def framed(message: Message) -> bytes:
     kind = message.kind.encode()
     head = _HEAD.pack(message.worker, len(kind)) + kind
-    return b"".join((head, bytes(-len(head) % _ALIGNED), memoryview(message.payload)))
+    return b"".join((head, bytes(-len(head) % _ALIGNMENT), memoryview(message.payload)))
 
 
 def unframed(frame: bytes) -> Message:
     worker, length = _HEAD.unpack_from(frame)
     end = _HEAD.size + length
-    return Message(worker, frame[_HEAD.size : end].decode(), pa.py_buffer(frame)[end + -end % _ALIGNED :])
+    return Message(worker, frame[_HEAD.size : end].decode(), pa.py_buffer(frame)[end + -end % _ALIGNMENT :])
 
 
 # ---- messages as record batches -----------------------------------------------------------------------------------
 
 
-def inbox(batches: Iterable[pa.RecordBatch]) -> Iterator[Message]:
+def from_rows(batches: Iterable[pa.RecordBatch]) -> Iterator[Message]:
     for batch in batches:
         payloads = batch.column("payload")
         names = zip(batch.column("target").to_pylist(), batch.column("kind").to_pylist(), strict=True)
@@ -113,39 +114,39 @@ def inbox(batches: Iterable[pa.RecordBatch]) -> Iterator[Message]:
             yield Message(target, kind, payloads[at].as_buffer())
 
 
-def rows(messages: Iterable[Message]) -> Iterator[pa.RecordBatch]:
-    """Small payloads together, a large one alone and uncopied."""
+def to_rows(messages: Iterable[Message]) -> Iterator[pa.RecordBatch]:
+    """Small payloads are put together, a large one is a record batch of its own and is not copied."""
     small: list[Message] = []
     size = 0
     for message in messages:
         length = len(message.payload)
         if length >= LARGE:
-            yield _alone(message)
+            yield _one_row(message)
             continue
         small.append(message)
         size += length
         if size >= LARGE:
-            yield _together(small)
+            yield _rows(small)
             small, size = [], 0
     if small:
-        yield _together(small)
+        yield _rows(small)
 
 
-def _alone(message: Message) -> pa.RecordBatch:
+def _one_row(message: Message) -> pa.RecordBatch:
     payload = pa.py_buffer(message.payload)
     offsets = pa.py_buffer(np.array([0, payload.size], np.int32))
     column = pa.Array.from_buffers(pa.binary(), 1, [None, offsets, payload])
     return pa.record_batch([pa.array([message.worker], pa.int32()), pa.array([message.kind], pa.string()), column], schema=SCHEMA)
 
 
-def _together(messages: list[Message]) -> pa.RecordBatch:
+def _rows(messages: list[Message]) -> pa.RecordBatch:
     workers = pa.array([message.worker for message in messages], pa.int32())
     kinds = pa.array([message.kind for message in messages], pa.string())
     return pa.record_batch([workers, kinds, pa.array([bytes(message.payload) for message in messages], pa.binary())], schema=SCHEMA)
 
 
-def _settle() -> None:
-    """PySpark collects garbage after every task: 60 ms where numba is loaded, unless what stays is out of the collector's sight."""
+def _limit_garbage_collection() -> None:
+    """PySpark collects garbage after every task, which takes 60 ms where numba is loaded, unless long-lived objects are frozen."""
     global _tasks  # noqa: PLW0603
     _tasks += 1
     if _tasks <= WARM:

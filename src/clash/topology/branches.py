@@ -15,12 +15,12 @@ from dataclasses import replace
 from clash.model.layout import ALL, Layout
 from clash.model.query import Query, SubJoin
 from clash.model.relation import Attribute, Relation
-from clash.planner.orders import ProbeOrder, Step, StoreKey
-from clash.topology.columns import named, used
-from clash.plan.topology import UNBOUNDED, Bounds
-from clash.topology.equality import Streams
+from clash.plan.logical import ProbeOrder, Step, StoreKey
 from clash.plan.store_names import store_id
-from clash.plan.visibility import Past
+from clash.plan.topology import UNBOUNDED, Bounds
+from clash.plan.visibility import VisibilityBounds
+from clash.topology.columns import named, used
+from clash.topology.equality import Streams
 from clash.topology.placement import layout_attribute
 from clash.topology.stores import readers
 from clash.topology.trees import Branch, plain_branches
@@ -32,9 +32,11 @@ Layouts = Mapping[StoreKey, tuple[Layout, ...]]
 _Hops = tuple[tuple[Step, Bounds], ...]
 
 
-def branch_orders(queries: Sequence[Query], orders: Iterable[ProbeOrder], layouts: Layouts, streams: Streams, past: Past) -> list[Branch]:
+def branch_orders(
+    queries: Sequence[Query], orders: Iterable[ProbeOrder], layouts: Layouts, streams: Streams, past: VisibilityBounds
+) -> list[Branch]:
     """Every order as its branches; queries that go the same ways stay together."""
-    if past == Past():
+    if past == VisibilityBounds():
         return plain_branches(orders)
     brancher = _Brancher(queries, layouts, streams, past)
     found: list[Branch] = []
@@ -60,7 +62,7 @@ def _branch(order: ProbeOrder, way: _Hops) -> Branch:
 
 
 class _Brancher:
-    def __init__(self, queries: Sequence[Query], layouts: Layouts, streams: Streams, past: Past) -> None:
+    def __init__(self, queries: Sequence[Query], layouts: Layouts, streams: Streams, past: VisibilityBounds) -> None:
         self.queries = {query.name: query for query in queries}
         self.layouts, self.streams, self.past = layouts, streams, past
 

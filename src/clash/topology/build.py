@@ -5,39 +5,32 @@ Cut orders into branches; merge them into trees; locate tuples; schedule positio
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator
 
 from clash.model.query import Query
 from clash.model.stream import Stream
-from clash.planner.orders import ProbeOrder, StorePlan
+from clash.plan.logical import LogicalPlan, StorePlan
+from clash.plan.topology import FIRST, Topology
+from clash.plan.visibility import VisibilityBounds
 from clash.topology.branches import branch_orders
 from clash.topology.columns import travelling
-from clash.plan.topology import FIRST, Topology
 from clash.topology.equality import Streams
-from clash.plan.visibility import Past
-from clash.topology.placement import locate
+from clash.topology.placement import place_steps
 from clash.topology.positions import schedule
 from clash.topology.rules import write_rules
 from clash.topology.stores import describe, readers
 from clash.topology.trees import Node, merge_orders
 
-PLAIN = Past()
+PLAIN = VisibilityBounds()
 
 
-def build(
-    queries: Iterable[Query],
-    streams: Mapping[str, Stream],
-    orders: Sequence[ProbeOrder],
-    stores: Sequence[StorePlan],
-    workers: int,
-    past: Past = PLAIN,
-) -> Topology:
+def build_topology(plan: LogicalPlan, past: VisibilityBounds = PLAIN) -> Topology:
     """The topology of a plan; equal plans with an equal past give equal topologies."""
-    queries = tuple(queries)
-    layouts = {plan.key: plan.layouts for plan in stores}
+    queries, streams, orders, workers = plan.queries, dict(plan.streams), plan.probe_orders, plan.workers
+    layouts = {store.key: store.layouts for store in plan.stores}
     branches = branch_orders(queries, orders, layouts, streams, past)
     roots = merge_orders(queries, branches, layouts, streams).roots
-    spots = locate(roots, layouts, streams, workers)
+    spots = place_steps(roots, layouts, streams, workers)
     times = schedule(roots, spots)
     nodes = [node for root in roots for node in breadth_first(root)]
     described = {key: describe(key, layouts[key], readers(key, queries), nodes, times.fills.get(key, FIRST), streams) for key in layouts}
@@ -45,7 +38,7 @@ def build(
     needs = travelling(roots, spots, kept, {query.name: query for query in queries})
     origins, edges, rules = write_rules(nodes, described, spots, times, needs, streams)
     kept_stores, starts = tuple(described.values()), _starts(queries, past)
-    return Topology(workers, times.rounds, _used(queries, stores, streams), queries, kept_stores, origins, edges, rules, starts)
+    return Topology(workers, times.rounds, _used(queries, plan.stores, streams), queries, kept_stores, origins, edges, rules, starts)
 
 
 def breadth_first(root: Node) -> Iterator[Node]:
@@ -62,7 +55,7 @@ def _used(queries: Iterable[Query], stores: Iterable[StorePlan], streams: Stream
     return tuple(streams[name] for name in sorted(names))
 
 
-def _starts(queries: Iterable[Query], past: Past) -> tuple[tuple[str, int], ...]:
+def _starts(queries: Iterable[Query], past: VisibilityBounds) -> tuple[tuple[str, int], ...]:
     """The queries without history, as long as there are tuples from before them."""
     found = []
     for query in queries:

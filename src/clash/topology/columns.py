@@ -14,10 +14,10 @@ from clash.model.expressions import Expr, columns
 from clash.model.layout import Layout
 from clash.model.query import Query, SubJoin
 from clash.model.relation import Attribute, Relation
-from clash.planner.orders import StoreKey
-from clash.plan.topology import Address
+from clash.plan.logical import StoreKey
+from clash.plan.topology import Address, Topology
 from clash.topology.equality import Streams, linking
-from clash.topology.placement import Spot, layout_attribute
+from clash.topology.placement import Placement, layout_attribute
 from clash.topology.trees import Node
 
 Needs = dict[Node, frozenset[Attribute]]
@@ -29,6 +29,11 @@ def used(*expressions: Expr) -> set[Attribute]:
 
 def outputs(query: Query) -> set[Attribute]:
     return used(*(output.expression for output in query.outputs))
+
+
+def output_attributes(topology: Topology, queries: Iterable[str]) -> tuple[Attribute, ...]:
+    """The attributes that the results of these queries are computed from."""
+    return tuple(sorted({a for query in topology.queries if query.name in queries for a in outputs(query)}))
 
 
 def kept_columns(key: StoreKey, layouts: tuple[Layout, ...], queries: Iterable[Query], streams: Streams) -> tuple[Attribute, ...]:
@@ -47,7 +52,7 @@ def kept_columns(key: StoreKey, layouts: tuple[Layout, ...], queries: Iterable[Q
 
 
 def travelling(
-    roots: Iterable[Node], spots: Mapping[Node, Spot], kept: Mapping[StoreKey, tuple[Attribute, ...]], queries: Mapping[str, Query]
+    roots: Iterable[Node], spots: Mapping[Node, Placement], kept: Mapping[StoreKey, tuple[Attribute, ...]], queries: Mapping[str, Query]
 ) -> Needs:
     """Per node, what must arrive on the edge into it: children first, because a parent brings what they need."""
     needs: Needs = {}

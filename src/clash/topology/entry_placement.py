@@ -12,11 +12,11 @@ from collections.abc import Mapping
 from clash.model.layout import ALL, ONE, Layout
 from clash.model.query import SubJoin
 from clash.model.relation import Attribute
-from clash.planner.orders import ProbeOrder, StoreKey
+from clash.plan.logical import ProbeOrder, StoreKey
 from clash.topology.equality import Streams, same_values
 
 
-def home_layout(
+def entry_layout(
     order: ProbeOrder, join: SubJoin, own: tuple[Layout, ...], layouts: Mapping[StoreKey, tuple[Layout, ...]], streams: Streams
 ) -> tuple[Layout | None, bool]:
     """The layout of the own store to go along with, and whether the order needs that one."""

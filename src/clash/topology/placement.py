@@ -14,30 +14,30 @@ from dataclasses import dataclass
 from clash.model.layout import ALL, ONE, Layout
 from clash.model.query import SubJoin
 from clash.model.relation import Attribute
-from clash.planner.orders import StoreKey
+from clash.plan.errors import PlanError
+from clash.plan.logical import StoreKey
 from clash.plan.topology import Address
 from clash.topology.equality import Streams, is_exact, linking, same_values
-from clash.plan.errors import PlanError
 from clash.topology.trees import Node
 
 ONE_WORKER, EVERY_WORKER = "one worker", "every worker"
-Place = frozenset[Attribute] | str | None
+Location = frozenset[Attribute] | str | None
 Layouts = Mapping[StoreKey, tuple[Layout, ...]]
 
 
 @dataclass(frozen=True, slots=True)
-class Spot:
+class Placement:
     """`feeds`: per store fed and layout of it, the address and whether the rows stay."""
 
     address: Address | None
     stays: bool
-    place: Place
+    place: Location
     feeds: tuple[tuple[StoreKey, Layout, Address, bool], ...]
 
 
-def locate(roots: Iterable[Node], layouts: Layouts, streams: Streams, workers: int) -> dict[Node, Spot]:
+def place_steps(roots: Iterable[Node], layouts: Layouts, streams: Streams, workers: int) -> dict[Node, Placement]:
     """Parents first, because a place is carried along."""
-    spots: dict[Node, Spot] = {}
+    spots: dict[Node, Placement] = {}
     for root in roots:
         for node in root.walk():
             address, stays, place = None, False, None
@@ -46,7 +46,7 @@ def locate(roots: Iterable[Node], layouts: Layouts, streams: Streams, workers: i
             if place == EVERY_WORKER and (node.emits or any(layout != ALL for key in node.feeds for layout in layouts[key])):
                 raise PlanError(f"{node.bound} would be answered by every worker")
             feeds = tuple((key, layout, *_feed(key, layout, place, workers)) for key in node.feeds for layout in layouts[key])
-            spots[node] = Spot(address, node.parent is not None and (stays or workers == 1), place, feeds)
+            spots[node] = Placement(address, node.parent is not None and (stays or workers == 1), place, feeds)
     return spots
 
 
@@ -57,7 +57,7 @@ def layout_attribute(layout: Layout, adds: SubJoin) -> Attribute | None:
     return Attribute(layout.relation if layout.relation is not None else min(adds.relations), layout.column)
 
 
-def _enter(node: Node, parent: Node, before: Place, layouts: Layouts, streams: Streams) -> tuple[Address, bool, Place]:
+def _enter(node: Node, parent: Node, before: Location, layouts: Layouts, streams: Streams) -> tuple[Address, bool, Location]:
     if node.layout is None or node.adds is None:
         raise AssertionError("only a root has no store")
     at_ingest = parent.parent is None
@@ -96,14 +96,14 @@ def _enter(node: Node, parent: Node, before: Place, layouts: Layouts, streams: S
     return Address("key", known), stays, there
 
 
-def _carry(place: Place, bound: SubJoin, streams: Streams) -> Place:
+def _carry(place: Location, bound: SubJoin, streams: Streams) -> Location:
     """The same place, told by all attributes that name it now."""
     if not isinstance(place, frozenset):
         return place
     return frozenset().union(*(same_values(attribute, bound, streams) for attribute in place))
 
 
-def _feed(key: StoreKey, layout: Layout, place: Place, workers: int) -> tuple[Address, bool]:
+def _feed(key: StoreKey, layout: Layout, place: Location, workers: int) -> tuple[Address, bool]:
     if key.join is None:
         raise AssertionError("only a MIR's store is fed")
     if layout == ALL:

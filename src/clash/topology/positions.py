@@ -11,9 +11,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from clash.model.layout import Layout
-from clash.planner.orders import StoreKey
+from clash.plan.logical import StoreKey
 from clash.plan.topology import FIRST, Position
-from clash.topology.placement import Spot
+from clash.topology.placement import Placement
 from clash.topology.trees import Node
 
 
@@ -30,7 +30,7 @@ class Schedule:
         return max(position.round for position in (FIRST, *self.steps.values(), *self.feeds.values()))
 
 
-def schedule(roots: Iterable[Node], spots: Mapping[Node, Spot]) -> Schedule:
+def schedule(roots: Iterable[Node], spots: Mapping[Node, Placement]) -> Schedule:
     nodes = [node for root in roots for node in root.walk()]
     feeders: dict[StoreKey, list[Node]] = {}
     for node in nodes:

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from clash.model.canonical_text import expression_key
 from clash.model.layout import ALL, ONE, Layout
 from clash.model.relation import Attribute, Relation
-from clash.planner.orders import StoreKey
-from clash.topology.columns import Needs, new_residuals
+from clash.plan.logical import StoreKey
 from clash.plan.topology import FIRST, Address, Edge, Key, Origin, ProbeRule, Rule, Source, Store, StoreRule
+from clash.topology.columns import Needs, new_residuals
 from clash.topology.equality import Streams, is_exact, linking
-from clash.plan.json_codecs import expressions_to_json
-from clash.topology.placement import Spot
+from clash.topology.placement import Placement
 from clash.topology.positions import Schedule
 from clash.topology.trees import Node
 
@@ -23,7 +23,7 @@ Written = tuple[tuple[Origin, ...], tuple[Edge, ...], tuple[Rule, ...]]
 
 
 def write_rules(
-    nodes: list[Node], stores: Mapping[StoreKey, Store], spots: Mapping[Node, Spot], times: Schedule, needs: Needs, streams: Streams
+    nodes: list[Node], stores: Mapping[StoreKey, Store], spots: Mapping[Node, Placement], times: Schedule, needs: Needs, streams: Streams
 ) -> Written:
     """`nodes` are all of the forest, parents first."""
     edges: list[Edge] = []
@@ -97,9 +97,9 @@ def _probe(
         adds,
         node.bound,
         tuple(Key(bound, stored, is_exact(equal, streams)) for bound, stored, equal in linking(node.bound, parent.bound, adds)),
-        tuple(sorted(adds.filters, key=lambda f: str(expressions_to_json([f])))) if base else (),
+        tuple(sorted(adds.filters, key=expression_key)) if base else (),
         tuple(sorted(tuple(sorted(equal)) for equal in adds.classes)) if base else (),
-        tuple(sorted(new_residuals(parent.bound, adds, node.bound), key=lambda r: str(expressions_to_json([r])))),
+        tuple(sorted(new_residuals(parent.bound, adds, node.bound), key=expression_key)),
         out,
         feeds,
         tuple(node.emits),

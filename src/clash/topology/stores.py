@@ -8,16 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from clash.model.canonical_text import expression_key
 from clash.model.expressions import Call, Col, Expr
 from clash.model.layout import Layout
 from clash.model.query import Query
 from clash.model.relation import Attribute, Relation
-from clash.planner.orders import StoreKey
-from clash.topology.columns import kept_columns
-from clash.plan.topology import Position, RowFilter, Store
-from clash.topology.equality import Streams, linking
-from clash.plan.json_codecs import expressions_to_json
+from clash.plan.logical import StoreKey
 from clash.plan.store_names import store_id
+from clash.plan.topology import Position, RowFilter, Store
+from clash.topology.columns import kept_columns
+from clash.topology.equality import Streams, linking
 from clash.topology.trees import Node
 
 
@@ -55,7 +55,7 @@ def _keeps(key: StoreKey, queries: list[Query], streams: Streams) -> tuple[RowFi
     for query in queries:
         for relation in sorted(r for r in query.join.relations if r.stream == key.stream):
             part = query.join.sub([relation])
-            filters = tuple(sorted({as_stored(f) for f in part.filters}, key=lambda f: str(expressions_to_json([f]))))
+            filters = tuple(sorted({as_stored(f) for f in part.filters}, key=expression_key))
             keys = tuple(sorted({a.column for equal in query.join.classes for a in equal if a.relation == relation}))
             found[RowFilter(filters, keys)] = None
     # what asks for more than another one lets no further row in

@@ -14,10 +14,10 @@ from typing import NamedTuple
 from clash.model.layout import ALL, Layout
 from clash.model.query import Query, SubJoin
 from clash.model.relation import Relation
-from clash.planner.orders import ProbeOrder, StoreKey
+from clash.plan.logical import ProbeOrder, StoreKey
 from clash.plan.topology import UNBOUNDED, Bounds
+from clash.topology.entry_placement import entry_layout
 from clash.topology.equality import Streams
-from clash.topology.entry_placement import home_layout
 
 
 @dataclass(eq=False, slots=True)
@@ -133,5 +133,5 @@ def _home(order: ProbeOrder, join: SubJoin, layouts: Mapping[StoreKey, tuple[Lay
     if not order.steps:
         return None, True
     own = layouts.get(StoreKey(order.origin.stream, None, _owner(order)), ())
-    home, needed = home_layout(order, join, own, layouts, streams)
+    home, needed = entry_layout(order, join, own, layouts, streams)
     return (home, needed) if order.steps[0].layout == ALL or home == ALL else (None, True)

@@ -1,8 +1,8 @@
 """Raw tuples in, messages out: number, admit, filter, project, route.
 
 Invariant: arrival numbers are a total order over all tuples of all streams. Row r of partition p of a batch has the number
-first + r · partitions + p, so a batch uses about as many numbers as it has tuples, and the next batch starts behind them all.
-A tuple below its stream's watermark, or without a time, is late: not joined, but counted and written aside.
+first + r · partitions + p, so a batch uses about as many numbers as it has tuples, and the next batch starts behind all of them.
+A tuple below its stream's watermark, or without an event time, is late: not joined, but counted and written to the late rows.
 """
 
 from __future__ import annotations
@@ -12,207 +12,182 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from clash.columnar.slots import slots, split
-from clash.protocol.batch import Work
-from clash.errors import DataError, StateError, told
-from clash.expressions import holds
-from clash.expressions.arrow_types import arrow_type
+from clash.columnar.block import Block, Bools, rows_where
+from clash.errors import DataError, StateError, with_context
+from clash.expressions import arrow_type, holds
+from clash.model.block_columns import ARRIVAL, EVENT_TIME, NUMBER_BITS, stored_name
 from clash.model.expressions import Col
 from clash.model.stream import Stream
+from clash.plan.physical import Channel, EdgeFilter
+from clash.protocol.batch import BatchSpec
+from clash.protocol.messages import Message, report_message
+from clash.protocol.reports import IngestReport
+from clash.protocol.result_files import LATE
 from clash.state.failpoints import reach
-from clash.statistics import Gatherer
-from clash.columnar.block import ARRIVAL, NUMBER_BITS, TAU, Block, stored_name
-from clash.workers.channels import Channel
-from clash.protocol.messages import REPORT, Message, of_json, pack
-from clash.workers.backfill_scan import stored_blocks
-from clash.workers.result_writer import LATE, Results
+from clash.statistics import Collector
+from clash.workers.backfill_scan import scan_stored
+from clash.workers.loaded_plan import plan_of
+from clash.workers.result_writer import ResultWriter
+from clash.workers.routing import scatter
 
-Bools = npt.NDArray[np.bool_]
-_FIRST = -(1 << 63)  # event time; a watermark may lie before it
+_FIRST_EVENT_TIME = -(1 << 63)  # a watermark may lie before it
 
 
-def ingest(work: Work, partition: int, blocks: Iterable[tuple[str, pa.RecordBatch]]) -> Iterator[Message]:
-    """The messages of one ingest task; the last one is its report."""
+def run_ingest(spec: BatchSpec, partition: int, batches: Iterable[tuple[str, pa.RecordBatch]]) -> Iterator[Message]:
+    """The messages of one ingest task, over record batches by stream; the last message is its report."""
     reach("ingest-start")
     began = time.perf_counter()
-    task = _Ingest(work, partition)
+    task = _IngestTask(spec, partition)
     waited = 0.0
-    source = iter(blocks)
-    gathered: dict[str, list[pa.RecordBatch]] = {}
-    rows: Counter[str] = Counter()
+    source = iter(batches)
+    pending: dict[str, list[pa.RecordBatch]] = {}
+    pending_rows: Counter[str] = Counter()
     more = True
     while more:
-        asked = time.perf_counter()
-        found = next(source, None)
-        waited += time.perf_counter() - asked
-        more = found is not None
-        if found is not None and found[1].num_rows:
-            gathered.setdefault(found[0], []).append(found[1])
-            rows[found[0]] += found[1].num_rows
-        for stream in [name for name in gathered if not more or rows[name] >= work.tuning.gather]:
-            rows[stream] = 0
+        waits = time.perf_counter()
+        arrived = next(source, None)
+        waited += time.perf_counter() - waits
+        more = arrived is not None
+        if arrived is not None and arrived[1].num_rows:
+            pending.setdefault(arrived[0], []).append(arrived[1])
+            pending_rows[arrived[0]] += arrived[1].num_rows
+        for stream in [name for name in pending if not more or pending_rows[name] >= spec.tuning.ingest_rows]:
+            pending_rows[stream] = 0
             try:
-                yield from task.route(stream, pa.concat_batches(gathered.pop(stream)))
+                yield from task.route(stream, pa.concat_batches(pending.pop(stream)))
             except (DataError, StateError) as error:
-                raise told(error, f"stream {stream}, batch {work.batch}") from error
-    yield from task.replay()
-    files = task.late.close()
+                raise with_context(error, f"stream {stream}, batch {spec.batch}") from error
+    yield from task.backfill()
+    late_files = task.late_rows.close()
     reach("ingest-end")
-    yield of_json(
-        partition % work.workers,
-        REPORT,
-        {
-            "kind": "ingest",
-            "rows": task.rows,
-            "late": task.behind,
-            "taus": task.taus,
-            "numbers": task.row,
-            "files": files,
-            "seen": task.seen.to_json(),
-            "seconds": {"ingest": time.perf_counter() - began - waited, "source": waited},
-        },
+    report = IngestReport(
+        rows=dict(task.rows),
+        late=dict(task.late),
+        max_event_times=task.max_event_times,
+        numbers=task.numbers,
+        files=late_files,
+        statistics=task.statistics.collected(),
+        seconds={"ingest": time.perf_counter() - began - waited, "source": waited},
     )
+    yield report_message(partition % spec.workers, report)
 
 
-class _Ingest:
-    def __init__(self, work: Work, partition: int) -> None:
-        self.work, self.partition, self.program, self.row = work, partition, work.program, 0
+class _IngestTask:
+    def __init__(self, spec: BatchSpec, partition: int) -> None:
+        self.spec, self.partition, self.plan = spec, partition, plan_of(spec)
+        self.numbers = 0  # arrival numbers used so far
         self.rows: Counter[str] = Counter()
-        self.behind: Counter[str] = Counter()
-        self.taus: dict[str, int] = {}
-        self.late = Results(work, f"late-{partition}")
-        self.seen = Gatherer(self.program.wanted, work.timezone)
+        self.late: Counter[str] = Counter()
+        self.max_event_times: dict[str, int] = {}
+        self.late_rows = ResultWriter(spec, f"late-{partition}")
+        self.statistics = Collector(self.plan.plan.statistics, spec.timezone, hints=self.plan.sampling_hints)
 
     def route(self, stream: str, batch: pa.RecordBatch) -> Iterator[Message]:
-        declared = self.program.streams.get(stream)
+        """Messages of the tuples of a stream; the tuples of a stream that no query reads are only counted."""
+        ingest = self.plan.ingest.get(stream)
         self.rows[stream] += batch.num_rows
-        if declared is None:
+        if ingest is None:
             return
-        block = self._admit(declared, self._normal(declared, batch))
+        declared = self.plan.streams[stream]
+        block = self._admit(declared, self._number(declared, batch))
         if block.rows:
-            self.seen.add(stream, block)
-            for channel in self.program.stream_channels[stream]:
-                if channel.replay is None:
+            self.statistics.add(stream, block)
+            for channel in ingest.channels:
+                if channel.backfill is None:
                     yield from self._send(declared, channel, block)
 
-    def replay(self) -> Iterator[Message]:
-        """Stored tuples once more, for stores that get the rows that were completed before they were introduced."""
-        for store, first, last in self.work.backfill:
-            for stream, channels in self.program.stream_channels.items():
-                for channel in channels:
-                    if channel.replay == store:
-                        declared, since = self.program.streams[stream], self.program.origin_of(channel.edges[0]).since
-                        for block in stored_blocks(self.work, declared, channel, max(first, since), last, self.partition):
+    def backfill(self) -> Iterator[Message]:
+        """Messages of stored tuples, for stores that get the rows that were completed before they were introduced."""
+        for filled in self.spec.backfill:
+            for stream, ingest in self.plan.ingest.items():
+                for channel in ingest.channels:
+                    if channel.backfill is not None and channel.backfill.fills == filled.store:
+                        declared = self.plan.streams[stream]
+                        for block in scan_stored(self.spec, self.plan, declared, channel, filled, self.partition):
                             yield from self._send(declared, channel, block)
 
-    def _normal(self, stream: Stream, batch: pa.RecordBatch) -> Block:
-        """Columns under our names and types, with arrival numbers and event times; a missing time is NULL still."""
-        first = self.work.first + self.row * self.work.partitions + self.partition
-        numbers = first + np.arange(batch.num_rows, dtype=np.int64) * self.work.partitions
-        self.row += batch.num_rows
+    def _number(self, stream: Stream, batch: pa.RecordBatch) -> Block:
+        """Columns under their names in blocks, with arrival numbers and event times; a missing event time is still NULL."""
+        first = self.spec.first + self.numbers * self.spec.partitions + self.partition
+        numbers = first + np.arange(batch.num_rows, dtype=np.int64) * self.spec.partitions
+        self.numbers += batch.num_rows
         columns: dict[str, pa.Array] = {ARRIVAL: pa.array(numbers << NUMBER_BITS)}
-        for name, column in zip(batch.schema.names, batch.columns, strict=True):
+        for name, column in zip(batch.schema.names, batch.columns, strict=True):  # perhaps more than the plan reads
             kind = arrow_type(str(stream.type_of(name)))
             columns[f"{stream.name}.{name}"] = column if column.type == kind else column.cast(kind)
         if stream.time is None:
-            columns[TAU] = pa.array(np.full(batch.num_rows, self.work.now))
+            columns[EVENT_TIME] = pa.array(np.full(batch.num_rows, self.spec.now))
         else:
-            columns[TAU] = columns[f"{stream.name}.{stream.time}"].view(pa.int64())
+            columns[EVENT_TIME] = columns[f"{stream.name}.{stream.time}"].view(pa.int64())
         return Block(batch.num_rows, columns)
 
     def _admit(self, stream: Stream, block: Block) -> Block:
-        tau, name = block.columns[TAU], stream.name
-        if tau.null_count < len(tau):
-            self.taus[name] = max(self.taus.get(name, _FIRST), pc.max(tau).as_py())
-        watermark = self.work.watermarks.get(name)
-        if tau.null_count == 0 and (watermark is None or pc.min(tau).as_py() >= watermark):
+        """The tuples that are not late. The others are counted and written to the late rows."""
+        event_times, name = block.columns[EVENT_TIME], stream.name
+        if event_times.null_count < len(event_times):
+            self.max_event_times[name] = max(self.max_event_times.get(name, _FIRST_EVENT_TIME), pc.max(event_times).as_py())
+        watermark = self.spec.watermarks.get(name)
+        if event_times.null_count == 0 and (watermark is None or pc.min(event_times).as_py() >= watermark):
             return block
-        on_time = pc.is_valid(tau) if watermark is None else pc.fill_null(pc.greater_equal(tau, max(watermark, _FIRST)), False)
-        mask = np.asarray(on_time)
-        behind = np.flatnonzero(~mask).astype(np.int32)
-        self.behind[name] += len(behind)
-        schema = self.program.late_schema(name)
-        rows = block.select([f"{name}.{column}" for column in schema.names]).take(behind)
-        self.late.add(f"{LATE}{name}", pa.RecordBatch.from_arrays(list(rows.columns.values()), schema=schema))
-        return block.take(np.flatnonzero(mask).astype(np.int32))
+        if watermark is None:
+            on_time = np.asarray(pc.is_valid(event_times))
+        else:
+            on_time = np.asarray(pc.fill_null(pc.greater_equal(event_times, max(watermark, _FIRST_EVENT_TIME)), False))
+        late = rows_where(~on_time)
+        self.late[name] += len(late)
+        schema = self.plan.ingest_schemas[name]
+        rows = block.select([f"{name}.{column}" for column in schema.names]).take(late)
+        self.late_rows.add(f"{LATE}{name}", pa.RecordBatch.from_arrays(list(rows.columns.values()), schema=schema))
+        return block.take(rows_where(on_time))
 
     # ---- routing -----------------------------------------------------------------------------------------------
 
     def _send(self, stream: Stream, channel: Channel, block: Block) -> Iterator[Message]:
-        masks = {label: mask for label in channel.edges if (mask := self._wanted(stream, label, block)) is not None}
+        """The tuples that some edge of the channel takes, with the columns of the channel."""
+        masks = {label: mask for label in channel.edges if (mask := self._taken(stream, label, block)) is not None}
         rows = None
         if len(masks) == len(channel.edges):
-            some = np.logical_or.reduce(list(masks.values()))
-            rows = None if some.all() else np.flatnonzero(some).astype(np.int32)
-        columns = {name: block.columns[name] for name in channel.schema.names if name in block.columns}
+            taken = np.logical_or.reduce(list(masks.values()))
+            rows = None if taken.all() else rows_where(taken)
+        columns = {name: block.columns[name] for name, _ in channel.columns if name in block.columns}
         for label, name in channel.masks.items():
             columns[name] = pa.array(masks[label])
         sent = Block(block.rows, columns)
         key = channel.address.attribute
-        targets = None if key is None else block.columns[stored_name(key)]
+        keys = None if key is None else block.columns[stored_name(key)]
         if rows is not None:
             sent = sent.take(rows)
-            targets = None if targets is None else targets.take(pa.array(rows))
+            keys = None if keys is None else keys.take(pa.array(rows))
         if sent.rows:
-            yield from scatter(self.work, channel, sent, targets)
+            yield from scatter(self.spec, channel, self.plan.channel_schemas[channel.name], sent, keys)
 
-    def _wanted(self, stream: Stream, label: str, block: Block) -> Bools | None:
+    def _taken(self, stream: Stream, label: str, block: Block) -> Bools | None:
         """Which rows leave on the edge; None for all."""
+        edge_filter = self.plan.ingest[stream.name].filters.get(label)
+        if edge_filter is None:
+            return None
 
         def column(col: Col) -> pa.Array:
             return block.columns[f"{stream.name}.{col.column}"]
 
-        zone, program = self.work.timezone, self.program
-        keeps = program.keeps(label)
-        if keeps:
-            wanted = np.zeros(block.rows, np.bool_)
-            for keep in keeps:
-                passes = holds(keep.filters, column, block.rows, zone)
-                some = np.ones(block.rows, np.bool_) if passes is None else passes
-                for key in keep.keys:
-                    some = some & np.asarray(pc.is_valid(block.columns[f"{stream.name}.{key}"]))
-                wanted = wanted | some
-            return wanted
-        return holds(program.conditions(label), column, block.rows, zone)
+        if not edge_filter.row_filters:
+            return holds(edge_filter.conditions, column, block.rows, self.spec.timezone)
+        return self._retained(stream, edge_filter, block)
 
+    def _retained(self, stream: Stream, edge_filter: EdgeFilter, block: Block) -> Bools:
+        """Which rows the store that the edge leads to retains: those that one of its row filters keeps."""
 
-def scatter(work: Work, channel: Channel, block: Block, keys: pa.Array | None, worker: int | None = None) -> Iterator[Message]:
-    """The block, cut by target worker. `worker` is where it is, if it is anywhere yet."""
-    workers, kind, limit = work.workers, channel.address.kind, work.tuning.message
-    if workers == 1 or kind == "one":
-        yield from (Message(0, channel.name, payload) for payload in _packed(block, channel, limit))
-    elif channel.stays:
-        yield from (Message(_here(worker), channel.name, payload) for payload in _packed(block, channel, limit))
-    elif kind == "all":
-        for payload in _packed(block, channel, limit):
-            yield from (Message(to, channel.name, payload) for to in range(workers))
-    else:
-        order, starts = split(_by_arrival(block, workers) if keys is None else slots(keys, workers, work.timezone), workers)
-        sorted_ = block.take(order)
-        for target in range(workers):
-            start, end = int(starts[target]), int(starts[target + 1])
-            if start < end:
-                part = sorted_.slice(start, end - start)
-                yield from (Message(target, channel.name, payload) for payload in _packed(part, channel, limit))
+        def column(col: Col) -> pa.Array:
+            return block.columns[f"{stream.name}.{col.column}"]
 
-
-def _packed(block: Block, channel: Channel, limit: int) -> Iterator[pa.Buffer]:
-    """Payloads of about `limit` bytes at most; a single row may be larger."""
-    size = sum(column.nbytes for column in block.columns.values())
-    rows = max(1, block.rows * limit // max(size, limit))
-    for start in range(0, block.rows, rows):
-        yield pack(block.slice(start, min(rows, block.rows - start)), channel.schema)
-
-
-def _by_arrival(block: Block, workers: int) -> npt.NDArray[np.int32]:
-    return ((block.ints(ARRIVAL) >> NUMBER_BITS) % workers).astype(np.int32)
-
-
-def _here(worker: int | None) -> int:
-    if worker is None:
-        raise AssertionError("only a tuple that is somewhere can stay there")
-    return worker
+        retained = np.zeros(block.rows, np.bool_)
+        for row_filter in edge_filter.row_filters:
+            passes = holds(row_filter.filters, column, block.rows, self.spec.timezone)
+            kept = np.ones(block.rows, np.bool_) if passes is None else passes
+            for key in row_filter.keys:
+                kept = kept & np.asarray(pc.is_valid(block.columns[f"{stream.name}.{key}"]))
+            retained = retained | kept
+        return retained

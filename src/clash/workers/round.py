@@ -1,7 +1,7 @@
 """One worker, one round: per phase first everything that is stored, then everything that probes.
 
-A probe whose next store is on this worker, and filled by now, goes on at once; rows for a later phase wait; the rest leaves as
-messages. Pieces go through the whole tree before the next one is made, so memory stays bounded.
+Results whose next store is on this worker, and filled by now, go on at once; results for a later phase are queued; the others leave as
+messages. Each block goes through its whole tree before the next one is made, so memory stays bounded.
 """
 
 from __future__ import annotations
@@ -10,215 +10,221 @@ import time
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from clash.protocol.batch import ContainerRecord, Work
-from clash.errors import DataError, StateError, told
+from clash.columnar.block import Block, as_time_column, deadlines, rows_where
+from clash.errors import DataError, StateError, with_context
 from clash.expressions import evaluate
+from clash.model.block_columns import ARRIVAL, DEADLINE, EARLIEST, EVENT_TIME, LATEST, part_event_time, stored_name
 from clash.model.expressions import Col
 from clash.model.relation import Attribute
+from clash.plan.physical import Channel, OriginEntry
+from clash.protocol.batch import BatchSpec
+from clash.protocol.messages import (
+    REPORT_KIND,
+    STORE_CHANGES_KIND,
+    Message,
+    read_store_changes,
+    report_message,
+    store_changes_message,
+    unpack_block,
+)
+from clash.protocol.reports import ProbeCount, ResultFile, RoundReport, StoreChanges
 from clash.state.failpoints import reach
-from clash.columnar.block import ARRIVAL, DEADLINE, EARLIEST, FOREVER, LATEST, TAU, Block, as_time, deadlines, part_tau, stored_name
-from clash.workers.channels import Channel
-from clash.workers.ingest import ingest, scatter
-from clash.protocol.messages import REPORT, WROTE, Message, of_json, to_json, unpack
+from clash.workers.block_queue import BlockQueue
+from clash.workers.loaded_plan import plan_of
 from clash.workers.probe import probe_step
-from clash.workers.result_writer import Results
-from clash.workers.stores import Stores
-from clash.workers.block_queue import Waiting
-
-__all__ = ["ingest", "work_round"]
+from clash.workers.result_writer import ResultWriter
+from clash.workers.routing import scatter
+from clash.workers.stores import WorkerStores
 
 
-def work_round(work: Work, number: int, worker: int, inbox: Iterable[Message]) -> Iterator[Message]:
-    """The messages that a worker sends after round `number`; after the last one only reports are left."""
+def run_round(spec: BatchSpec, number: int, worker: int, inbox: Iterable[Message]) -> Iterator[Message]:
+    """The messages that a worker sends in round `number`; after the last round only reports are left."""
     reach("round-start")
-    task = _Round(work, number, worker)
-    began, sent = time.perf_counter(), 0.0
+    task = _RoundTask(spec, number, worker)
+    began, sending = time.perf_counter(), 0.0
     messages = task.run(inbox)
     while True:
         try:
             message = next(messages, None)
         except StateError as error:
-            raise told(error, f"batch {work.batch}, worker {worker}") from error
+            raise with_context(error, f"batch {spec.batch}, worker {worker}") from error
         if message is None:
             break
-        left = time.perf_counter()
+        sent = time.perf_counter()
         yield message
-        sent += time.perf_counter() - left
-    task.seconds["shuffle"] += sent
+        sending += time.perf_counter() - sent
+    task.seconds["shuffle"] += sending
     reach("round-end")
-    seconds = {**task.seconds, "round": time.perf_counter() - began}
-    yield of_json(worker, REPORT, {**task.report(), "seconds": seconds})
+    yield report_message(worker, task.report(time.perf_counter() - began))
 
 
-class _Round:
-    def __init__(self, work: Work, number: int, worker: int) -> None:
-        self.work, self.number, self.worker, self.program = work, number, worker, work.program
-        self.stores = Stores(work, worker, number)
-        self.results = Results(work, f"r{number}-w{worker}")
-        self.waiting = Waiting(work.tuning.memory, work.tuning.piece)
+class _RoundTask:
+    def __init__(self, spec: BatchSpec, number: int, worker: int) -> None:
+        self.spec, self.number, self.worker, self.plan = spec, number, worker, plan_of(spec)
+        self.stores = WorkerStores(spec, worker, number)
+        self.results = ResultWriter(spec, f"r{number}-w{worker}")
+        self.queue = BlockQueue(spec.tuning.memory, spec.tuning.piece)
         self.seconds: defaultdict[str, float] = defaultdict(float)
-        self.matches: dict[str, list[float]] = {}  # per edge: tuples that asked, and what they found
-        self.files: list[dict[str, object]] = []
-        self.earlier: list[Message] = []
+        self.probes: dict[str, ProbeCount] = {}
+        self.files: tuple[ResultFile, ...] = ()
+        self.earlier_changes: list[Message] = []  # of earlier rounds: the next round of this worker needs them, too
 
     def run(self, inbox: Iterable[Message]) -> Iterator[Message]:
         yield from self._receive(inbox)
-        while self.waiting:
-            phase, edges = self.waiting.next()
+        while self.queue:
+            phase, edges = self.queue.next_phase()
             with self._timed("store"):
                 for label, blocks in edges.items():
-                    if self.program.is_store(label):
+                    if label in self.plan.store_edges:
                         for block in blocks:
-                            self.stores.add(self.program.store_rule(label), block)
+                            self.stores.add(self.plan.copy_of_edge(label), block)
             for label, blocks in edges.items():
-                if not self.program.is_store(label):
-                    for block in self.waiting.pieces(blocks):
+                if label not in self.plan.store_edges:
+                    for block in self.queue.pieces(blocks):
                         yield from self._probe(label, block, phase)
         with self._timed("store"):
-            self.stores.close()
+            changes = self.stores.close()
         reach("round-stored")
         with self._timed("sink"):
             self.files = self.results.close()
         reach("round-results")
-        if self.number < self.program.topology.rounds:
-            yield from self.earlier
-            if self.stores.added or self.stores.removed:
-                yield of_json(self.worker, WROTE, {"round": self.number, **self._wrote()})
+        if self.number < self.spec.rounds:
+            yield from self.earlier_changes
+            if changes.added or changes.removed:
+                yield store_changes_message(self.worker, changes)
 
-    def report(self) -> dict[str, object]:
-        told = {"kind": "round", "round": self.number, "worker": self.worker, "files": self.files, "matches": self.matches}
-        return {**told, **self._wrote()}
+    def report(self, seconds: float) -> RoundReport:
+        return RoundReport(self.worker, self.stores.changes(), self.files, self.probes, {**self.seconds, "round": seconds})
 
-    def _wrote(self) -> dict[str, object]:
-        return {"added": [record.to_json() for record in self.stores.added], "removed": self.stores.removed}
-
-    # ---- what comes in -----------------------------------------------------------------------------------------
+    # ---- receiving ---------------------------------------------------------------------------------------------
 
     def _receive(self, inbox: Iterable[Message]) -> Iterator[Message]:
+        """Queues the blocks of this round and yields what is for later rounds."""
         blocks: dict[str, list[Block]] = {}
-        wrote: list[dict[str, Any]] = []
+        changes: list[StoreChanges] = []
         began = time.perf_counter()
         for message in inbox:
-            if message.kind == REPORT:
+            if message.kind == REPORT_KIND:
                 yield message
-            elif message.kind == WROTE:
-                wrote.append(to_json(message.payload))
-                self.earlier.append(message)
-            elif self.program.channels[message.kind].round > self.number:
+            elif message.kind == STORE_CHANGES_KIND:
+                changes.append(read_store_changes(message.payload))
+                self.earlier_changes.append(message)
+            elif self.plan.channels[message.kind].round > self.number:
                 yield message
             else:
-                block = unpack(message.payload, self.program.channels[message.kind].schema)
-                blocks.setdefault(message.kind, []).append(self.waiting.kept(block))
+                block = unpack_block(message.payload, self.plan.channel_schemas[message.kind])
+                blocks.setdefault(message.kind, []).append(self.queue.hold(block))
         self.seconds["shuffle"] += time.perf_counter() - began
-        # a shuffle keeps no order, but a round may have merged what the one before it wrote
-        for one in sorted(wrote, key=lambda one: one["round"]):
-            self.stores.apply([ContainerRecord.from_json(record) for record in one["added"]], one["removed"])
+        # A shuffle keeps no order, but a round may have merged what the one before it wrote.
+        for change in sorted(changes, key=lambda change: change.round):
+            self.stores.apply(change)
         for name in sorted(blocks):
-            channel = self.program.channels[name]
-            for block in self.waiting.pieces(blocks.pop(name)):
+            channel = self.plan.channels[name]
+            for block in self.queue.pieces(blocks.pop(name)):
                 for label in channel.edges:
                     self._enter(channel, label, block)
 
     def _enter(self, channel: Channel, label: str, block: Block) -> None:
-        """A block that has arrived, as the edge wants it."""
+        """Queues a received block with the rows and columns that the edge takes; tuples that are results by themselves are written."""
         mask = channel.masks.get(label)
         if mask is not None:
-            wanted = np.asarray(block.columns[mask])
-            if not wanted.all():
-                block = block.take(np.flatnonzero(wanted).astype(np.int32))
-        edge = self.program.topology.edge.get(label)
-        if edge is None:
-            origin = self.program.origin_of(label)
-            self._emit(origin.emits, self._as_origin(label, self.program.outputs_of(origin.emits), block))
+            taken = np.asarray(block.columns[mask])
+            if not taken.all():
+                block = block.take(rows_where(taken))
+        entry = self.plan.plan.entries.get(label)
+        if entry is not None and entry.emits:
+            self._emit(entry.emits, self._start(entry, block))
         elif block.rows:
-            if edge.source.kind == "origin":
-                block = self._as_origin(label, edge.columns, block)
-            self._wait(label, block)
+            self._enqueue(label, block if entry is None else self._start(entry, block))
 
-    def _as_origin(self, label: str, columns: Iterable[Attribute], block: Block) -> Block:
-        """Raw tuples in the role of the relation that starts the probe tree."""
-        origin = self.program.origin_of(label)
-        relation, tau = origin.relation, block.columns[TAU]
-        arrival = block.columns[ARRIVAL]
-        found = {ARRIVAL: arrival if relation.number == 0 else pa.array(block.ints(ARRIVAL) + relation.number)}
-        if self.program.starts:
-            found[EARLIEST] = arrival
-        if self.program.timed:
-            window = dict(origin.start.windows)[relation]
-            found[LATEST] = found[part_tau(relation)] = tau
-            found[DEADLINE] = pa.array(deadlines(block.ints(TAU), FOREVER if window is None else window))
-        for a in columns:
-            time_column = self.program.is_time(a)
-            found[str(a)] = as_time(tau, self.program.field(a).type) if time_column else block.columns[stored_name(a)]
-        return Block(block.rows, found)
+    def _start(self, entry: OriginEntry, block: Block) -> Block:
+        """Raw tuples in the role of the relation that starts a probe tree."""
+        relation, event_times, arrival = entry.relation, block.columns[EVENT_TIME], block.columns[ARRIVAL]
+        columns = {ARRIVAL: arrival if relation.number == 0 else pa.array(block.ints(ARRIVAL) + relation.number)}
+        if self.plan.starts:
+            columns[EARLIEST] = arrival
+        if self.plan.timed:
+            columns[LATEST] = columns[part_event_time(relation)] = event_times
+            columns[DEADLINE] = pa.array(deadlines(block.ints(EVENT_TIME), entry.window))
+        for attribute in entry.columns:
+            if self.plan.is_time(attribute):
+                columns[str(attribute)] = as_time_column(event_times, self.plan.arrow_type_of(attribute))
+            else:
+                columns[str(attribute)] = block.columns[stored_name(attribute)]
+        return Block(block.rows, columns)
 
-    def _wait(self, label: str, block: Block) -> None:
-        self.waiting.add(self.program.topology.edge[label].position.phase, label, block)
+    def _enqueue(self, label: str, block: Block) -> None:
+        self.queue.add(self.plan.topology.edge[label].position.phase, label, block)
 
-    # ---- what is done with it ----------------------------------------------------------------------------------
+    # ---- probing -----------------------------------------------------------------------------------------------
 
     def _probe(self, label: str, block: Block, phase: int) -> Iterator[Message]:
-        step = self.program.steps[label]
+        step = self.plan.steps[label]
         with self._timed("store"):
-            stored = self.stores.open(step.copy)
-        count = self.matches.setdefault(label, [0.0, 0.0])
-        # what every worker asks for itself is one question
-        count[0] += block.rows / (self.work.workers if self.program.topology.edge[label].address.kind == "all" else 1)
-        if not stored or not block.rows:
+            containers = self.stores.open(self.plan.copies[step.store, step.copy])
+        self._count(label, block.rows / (self.spec.workers if step.broadcast else 1), 0)  # a broadcast block is counted once in all
+        if not containers or not block.rows:
             return
-        pieces = probe_step(self.program, step, block, stored, self.work.tuning.piece)
+        pieces = probe_step(self.plan, step, block, containers, self.spec.tuning.piece)
         while True:
             with self._timed("probe"):
                 try:
                     piece = next(pieces, None)
                 except DataError as error:
-                    raise told(error, f"query {', '.join(self.program.serves(label))}, batch {self.work.batch}") from error
+                    readers = ", ".join(self.plan.plan.readers[label])
+                    raise with_context(error, f"query {readers}, batch {self.spec.batch}") from error
             if piece is None:
                 return
-            count[1] += piece.rows
-            self._emit(step.rule.emits, piece)
+            self._count(label, 0, piece.rows)
+            self._emit(step.emits, piece)
             for channel in step.channels:
                 yield from self._send(channel, piece)
             for child in step.local:
-                if self.program.is_store(child) or self.program.topology.edge[child].position.phase > phase:
-                    self._wait(child, piece)
+                if child in self.plan.store_edges or self.plan.topology.edge[child].position.phase > phase:
+                    self._enqueue(child, piece)
                 else:
                     yield from self._probe(child, piece, phase)
+
+    def _count(self, label: str, probes: float, matches: float) -> None:
+        before = self.probes.get(label, ProbeCount(0.0, 0.0))
+        self.probes[label] = ProbeCount(before.probes + probes, before.matches + matches)
 
     def _send(self, channel: Channel, block: Block) -> Iterator[Message]:
         with self._timed("route"):
             key = channel.address.attribute
-            sent = list(scatter(self.work, channel, block, None if key is None else block.columns[str(key)], self.worker))
-        yield from sent
+            keys = None if key is None else block.columns[str(key)]
+            messages = list(scatter(self.spec, channel, self.plan.channel_schemas[channel.name], block, keys, self.worker))
+        yield from messages
+
+    # ---- results -----------------------------------------------------------------------------------------------
 
     def _emit(self, queries: Iterable[str], block: Block) -> None:
         for query in queries:
-            answers = self._wanted(query, block)
+            rows = self._without_history(query, block)
 
-            def column(col: Col, answers: Block = answers) -> pa.Array:
-                return answers.columns[str(Attribute(col.relation, col.column))]
+            def column(col: Col, rows: Block = rows) -> pa.Array:
+                return rows.columns[str(Attribute(col.relation, col.column))]
 
-            if answers.rows:
+            if rows.rows:
                 with self._timed("sink"):
                     try:
-                        outputs = self.program.queries[query].outputs
-                        columns = [evaluate(o.expression, column, answers.rows, self.work.timezone) for o in outputs]
+                        outputs = self.plan.queries[query].outputs
+                        columns = [evaluate(output.expression, column, rows.rows, self.spec.timezone) for output in outputs]
                     except DataError as error:
-                        raise told(error, f"query {query}, batch {self.work.batch}") from error
-                    self.results.add(query, pa.RecordBatch.from_arrays(columns, schema=self.program.result_schema(query)))
+                        raise with_context(error, f"query {query}, batch {self.spec.batch}") from error
+                    self.results.add(query, pa.RecordBatch.from_arrays(columns, schema=self.plan.result_schemas[query]))
 
-    def _wanted(self, query: str, block: Block) -> Block:
-        """A query without history wants no tuple from before it was added."""
-        start = self.program.starts.get(query)
+    def _without_history(self, query: str, block: Block) -> Block:
+        """The rows that answer the query: one without history takes no tuple from before it was added."""
+        start = self.plan.starts.get(query)
         if start is None or not block.rows:
             return block
-        rows = np.flatnonzero(block.ints(EARLIEST) >= start)
-        return block if len(rows) == block.rows else block.take(rows.astype(np.int32))
+        rows = rows_where(block.ints(EARLIEST) >= start)
+        return block if len(rows) == block.rows else block.take(rows)
 
     @contextmanager
     def _timed(self, what: str) -> Iterator[None]:

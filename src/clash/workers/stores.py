@@ -1,292 +1,212 @@
 """A worker's stores during one round: committed containers, what this batch wrote before, and what arrives now.
 
-Invariant: all rows that a store gets in a round are in before it is first probed (positions see to that). They become one new
-container, together with those before it if they are not much larger, so a store has few containers, of falling sizes: a row is
-rewritten, and a probe looks, about log₂(state / batch) times. What was merged is told to the driver; only its manifest removes it.
-Containers of older generations are read (`clash.workers.older_layouts`) and never merged, but for those that the batch rewrites.
+Invariant: all rows that a store gets in a round are in it before it is first probed (positions ensure that). They become one new container,
+merged with those before it that are not much larger, so a store has few containers, of falling sizes: a row is rewritten, and a probe looks
+into a container, about log₂(state / batch) times. What was merged is reported to the coordinator; only its manifest removes it. Containers
+of older layouts are read (`older_layouts`) and never merged, except for those whose rows the batch moves into today's layout.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
 
-import numpy as np
-import numpy.typing as npt
-import pyarrow as pa
-
-from clash.columnar.index import Index, build_index
-from clash.columnar.slots import slots
-from clash.columnar.key_words import key_words
-from clash.coordinator.lifecycle.split_points import marks
-from clash.coordinator.lifecycle.relayout import trimmed
-from clash.protocol.batch import ContainerRecord, Laid, Work
-from clash.model.relation import Attribute, Relation
-from clash.state.container import read_container, write_container
+from clash.columnar.block import Block, concat
+from clash.model.block_columns import ARRIVAL
+from clash.plan.physical import StoreCopy
+from clash.protocol.batch import BatchSpec
+from clash.protocol.containers import ContainerRecord, LayoutVersion, after_relayout, split_points
+from clash.protocol.reports import StoreChanges
+from clash.state.container import write_container
 from clash.state.storage import open_storage
-from clash.columnar.block import ARRIVAL, EARLIEST, NUMBER_BITS, TAU, Block, Ints, as_time, concat, of_batch, part_tau, stored_name
-from clash.workers.older_layouts import seen
-from clash.workers.program import Copy, Program
+from clash.workers.loaded_plan import plan_of
+from clash.workers.older_layouts import containers_for_worker
+from clash.workers.stored_container import OpenFile, StoredContainer, close_files_except, index_block, open_file, with_all_columns
 
-Bools = npt.NDArray[np.bool_]
-_LIVES = 8  # a merged container's rows expire within 1/8 of the horizon of one another, so that whole files expire
+_EXPIRY_FRACTION = 8  # rows of a merged container expire within this fraction of the horizon of one another, so that whole files expire
 
-
-class _Opened:
-    """A container that a process has mapped, with what it had to work out itself: an index that the file lacks, rows by worker."""
-
-    def __init__(self, batch: pa.RecordBatch, indexes: Mapping[str, Index]) -> None:
-        self.block = of_batch(batch)
-        self.indexes = dict(indexes)
-        self.mine: dict[tuple[str, int, int], Bools] = {}
+CopyKey = tuple[str, int]  # a store, and the number of its layout
 
 
-_cache: dict[tuple[str, str], _Opened] = {}  # containers never change
+class WorkerStores:
+    """The stores of one worker in one round."""
 
-
-@dataclass(frozen=True)
-class Stored:
-    """An open container, read in the terms of a program. `worker`: whose rows count, where those of others are among them."""
-
-    record: ContainerRecord
-    copy: Copy
-    program: Program
-    block: Block
-    opened: _Opened
-    worker: int | None = None
-
-    def column(self, attribute: Attribute) -> pa.Array:
-        return _column(self.program, self.copy, self.block, attribute)
-
-    def ints(self, name: str) -> Ints:
-        return self.block.ints(name)
-
-    def index(self, path: str) -> Index:
-        if path not in self.opened.indexes:
-            self.opened.indexes[path] = _index(self.program, self.copy, self.block, path)
-        return self.opened.indexes[path]
-
-    def within(self, since: int, before: int | None, rows: npt.NDArray[np.int32]) -> Bools | None:
-        """Which of the rows count and arrived in the bounds; None for all."""
-        since = max(since, self.record.moved)
-        if self.record.first >= since and (before is None or self.record.last < before):
-            return None
-        arrivals = self.ints(ARRIVAL)[rows]
-        return (arrivals >= since) if before is None else (arrivals >= since) & (arrivals < before)
-
-    def rows(self, before: int) -> npt.NDArray[np.int32]:
-        """The rows that count, are the worker's and arrived before."""
-        arrivals = self.ints(ARRIVAL)
-        counts = (arrivals >= self.record.moved) & (arrivals < before)
-        mine = self.mine()
-        return np.flatnonzero(counts if mine is None else counts & mine).astype(np.int32)
-
-    def mine(self, rows: npt.NDArray[np.int32] | None = None) -> Bools | None:
-        """Which of the rows today's layout gives to the worker; None for all."""
-        if self.worker is None:
-            return None
-        key = (str(self.copy.layout), self.program.topology.workers, self.worker)
-        if key not in self.opened.mine:
-            self.opened.mine[key] = self._places() == self.worker
-        found = self.opened.mine[key]
-        return found if rows is None else found[rows]
-
-    def _places(self) -> npt.NDArray[np.int32]:
-        workers, store = self.program.topology.workers, self.copy.store
-        if self.copy.layout.column is None:
-            return ((self.ints(ARRIVAL) >> NUMBER_BITS) % workers).astype(np.int32)
-        relation = self.copy.layout.relation if store.join is not None else Relation(str(store.stream))
-        if relation is None:
-            raise AssertionError(f"{store.id} is laid out by a column of nothing")
-        return slots(self.column(Attribute(relation, self.copy.layout.column)), workers, self.program.timezone)
-
-
-def _column(program: Program, copy: Copy, block: Block, attribute: Attribute) -> pa.Array:
-    """The stored column that an attribute of a query reads."""
-    if copy.store.join is not None:
-        return block.columns[str(attribute)]
-    if program.is_time(attribute):
-        return as_time(block.columns[TAU], program.field(attribute).type)
-    return block.columns[stored_name(attribute)]
-
-
-def _complete(copy: Copy, block: Block) -> Block:
-    """The block with columns for which nothing was kept when it was written: nobody who needs them reads its rows."""
-    missing = [field for field in copy.schema if field.name not in block.columns]
-    if not missing:
-        return block
-    empty = {f.name: pa.array(np.zeros(block.rows, np.int64)) if f.name == EARLIEST else pa.nulls(block.rows, f.type) for f in missing}
-    return Block(block.rows, {**block.columns, **empty})
-
-
-def _index(program: Program, copy: Copy, block: Block, path: str) -> Index:
-    columns = copy.paths[path]
-    found = key_words([_column(program, copy, block, a) for a, _ in columns], [kind for _, kind in columns], program.timezone)
-    return build_index(found.words, found.valid)
-
-
-class Stores:
-    def __init__(self, work: Work, worker: int, number: int) -> None:
-        self.work, self.worker, self.round, self.program = work, worker, number, work.program
-        self.storage = open_storage(work.uri)
-        self.live: dict[tuple[str, int], list[ContainerRecord]] = {}
-        self.older: dict[str, dict[int, list[ContainerRecord]]] = {}
-        for record in work.containers:
+    def __init__(self, spec: BatchSpec, worker: int, round_number: int) -> None:
+        self.spec, self.worker, self.round, self.plan = spec, worker, round_number, plan_of(spec)
+        self.storage = open_storage(spec.uri)
+        self.live: dict[CopyKey, list[ContainerRecord]] = {}  # under today's layout
+        self.older: dict[str, dict[int, list[ContainerRecord]]] = {}  # by store and by the generation of their layout
+        for record in spec.containers:
             if record.generation != self._today(record.store).generation:
                 self.older.setdefault(record.store, {}).setdefault(record.generation, []).append(record)
             elif record.slot == worker:
                 self.live.setdefault((record.store, record.copy), []).append(record)
         self.live = {key: _by_age(records) for key, records in self.live.items()}
-        self.arrived: dict[tuple[str, int], list[Block]] = {}
-        self.opened: dict[tuple[str, int], list[Stored]] = {}
+        self.arrived: dict[CopyKey, list[Block]] = {}
+        self.opened: dict[CopyKey, list[StoredContainer]] = {}
         self.added: list[ContainerRecord] = []
         self.removed: list[str] = []
-        known = {record.path for record in work.containers}
-        for key in [key for key in _cache if key[0] == work.uri and key[1] not in known]:
-            del _cache[key]
-        if number == 1 and work.rewrite:
-            self._rewrite()
+        close_files_except(self.storage, {record.path for record in spec.containers})
+        if round_number == 1 and spec.relayout:
+            self._relayout()
 
-    def _today(self, store: str) -> Laid:
-        return self.work.layouts[store][-1]
+    def _today(self, store: str) -> LayoutVersion:
+        return self.spec.layouts[store][-1]
 
-    def apply(self, added: list[ContainerRecord], removed: list[str]) -> None:
-        """What this worker wrote in an earlier round of this batch."""
+    # ---- filling -----------------------------------------------------------------------------------------------
+
+    def apply(self, changes: StoreChanges) -> None:
+        """Takes over what this worker wrote in an earlier round of the batch."""
         for records in self.live.values():
-            records[:] = [record for record in records if record.path not in removed]
-        for record in added:
+            records[:] = [record for record in records if record.path not in changes.removed]
+        for record in changes.added:
             self.live.setdefault((record.store, record.copy), []).append(record)
         self.live = {key: _by_age(records) for key, records in self.live.items()}
 
-    def add(self, copy: Copy, block: Block) -> None:
-        key = (copy.store.id, copy.number)
+    def add(self, copy: StoreCopy, block: Block) -> None:
+        key = (copy.store, copy.number)
         if key in self.opened:
-            raise AssertionError(f"{copy.store.id} gets rows after it was probed")
+            raise AssertionError(f"{copy.store} gets rows after it was probed")
         if block.rows:
-            self.arrived.setdefault(key, []).append(block.select(copy.schema.names))
+            self.arrived.setdefault(key, []).append(block.select(name for name, _ in copy.columns))
 
-    def open(self, copy: Copy) -> list[Stored]:
+    def close(self) -> StoreChanges:
+        """Writes what arrived for stores that were not probed in this round; what the worker wrote in the round."""
+        for key in list(self.arrived):
+            self._write(self.plan.copies[key])
+        return self.changes()
+
+    def changes(self) -> StoreChanges:
+        return StoreChanges(self.round, tuple(self.added), tuple(self.removed))
+
+    # ---- probing -----------------------------------------------------------------------------------------------
+
+    def open(self, copy: StoreCopy) -> list[StoredContainer]:
         """The store as a probe sees it, oldest container first."""
-        key = (copy.store.id, copy.number)
+        key = (copy.store, copy.number)
         if key not in self.opened:
-            fresh = self._write(copy)
-            written = {stored.record.path: stored for stored in fresh}
-            old = [replace(s, record=left) for s in self._older(copy) if (left := trimmed(s.record, self.work.rewrite)) is not None]
-            self.opened[key] = old + [written.get(record.path) or self._read(copy, record) for record in self.live.get(key, ())]
+            written = {stored.record.path: stored for stored in self._write(copy)}
+            older = [
+                replace(s, record=rest) for s in self._older(copy) if (rest := after_relayout(s.record, self.spec.relayout)) is not None
+            ]
+            self.opened[key] = older + [written.get(record.path) or self._read(copy, record) for record in self.live.get(key, ())]
         return self.opened[key]
 
-    def close(self) -> None:
-        """Writes what arrived for stores that nobody probed in this round."""
-        for store, number in list(self.arrived):
-            self._write(self.program.copies[store, self.program.topology.store[store].layouts[number]])
-
-    def _older(self, copy: Copy) -> Iterator[Stored]:
-        """The rows of older generations that are this worker's today."""
-        older = self.older.get(copy.store.id, {})
-        for laid in self.work.layouts[copy.store.id][:-1]:
-            for record, mixed in seen(laid, copy.layout, self.work.workers, self.worker, older.get(laid.generation, ())):
+    def _older(self, copy: StoreCopy) -> Iterator[StoredContainer]:
+        """The containers of older layouts with rows that are this worker's today."""
+        older = self.older.get(copy.store, {})
+        for version in self.spec.layouts[copy.store][:-1]:
+            records = older.get(version.generation, ())
+            for record, mixed in containers_for_worker(version, copy.layout, self.spec.workers, self.worker, records):
                 yield self._read(copy, record, self.worker if mixed else None)
 
-    def _rewrite(self) -> None:
-        """Every worker takes its rows; in the containers they do not count any more with the same commit. Where rows expire, those that
-        do so together go into one container, and not with what arrives."""
-        upto = {(moved.store, moved.generation): moved.upto for moved in self.work.rewrite}
-        for copy in self.program.copies.values():
+    def _read(self, copy: StoreCopy, record: ContainerRecord, worker: int | None = None) -> StoredContainer:
+        file = open_file(self.storage, record.path)
+        block = with_all_columns(file.block, self.plan.copy_schemas[copy.store, copy.number])
+        return StoredContainer(record, copy, self.plan, block, file, worker)
+
+    # ---- moving rows into today's layout -------------------------------------------------------------------------
+
+    def _relayout(self) -> None:
+        """Every worker takes its rows of the ranges that move; in their old containers they stop to count with the same commit. Where rows
+        expire, those that expire together go into one container, apart from what arrives."""
+        moves = {(moved.store, moved.generation): moved.before for moved in self.spec.relayout}
+        for copy in self.plan.copies.values():
             moved: list[tuple[int, Block]] = []
             for stored in self._older(copy):
-                before = upto.get((copy.store.id, stored.record.generation), 0)
+                before = moves.get((copy.store, stored.record.generation), 0)
                 if stored.record.oldest < before:
-                    end = _end(copy, [largest for _, largest in stored.record.taus])
-                    moved.append((end or 0, stored.block.take(stored.rows(before))))
-            begun = None
-            for end, block in sorted(moved, key=lambda one: one[0]):
-                if begun is None or _apart(copy, begun, end):
+                    expiry = self._expiry(copy, [largest for _, largest in stored.record.time_ranges])
+                    moved.append((expiry or 0, stored.block.take(stored.rows_before(before))))
+            group: int | None = None
+            for expiry, block in sorted(moved, key=lambda pair: pair[0]):
+                if group is None or self._expire_apart(copy, group, expiry):
                     self._write(copy)
-                    begun = end
+                    group = expiry
                 self.add(copy, block)
-            if copy.store.horizon is not None:
+            if self._horizon(copy) is not None:
                 self._write(copy)
 
-    def _read(self, copy: Copy, record: ContainerRecord, worker: int | None = None) -> Stored:
-        key = (self.work.uri, record.path)
-        opened = _cache.get(key)
-        if opened is None:
-            container = read_container(self.storage, record.path)
-            opened = _cache[key] = _Opened(container.batch, container.indexes)
-        return Stored(record, copy, self.program, _complete(copy, opened.block), opened, worker)
+    # ---- writing -----------------------------------------------------------------------------------------------
 
-    def _write(self, copy: Copy) -> list[Stored]:
-        key = (copy.store.id, copy.number)
+    def _write(self, copy: StoreCopy) -> list[StoredContainer]:
+        """Writes what has arrived for a store as one container, merged with older ones where that pays."""
+        key = (copy.store, copy.number)
         blocks = self.arrived.pop(key, [])
         if not blocks:
             return []
         block = concat(blocks)
-        merged = self._partners(copy, block)
+        schema = self.plan.copy_schemas[key]
+        merged = self._to_merge(copy, block)
         if merged:
-            old = [self._read(copy, record).block.select(copy.schema.names) for record in merged]
-            block = concat([*old, block])
-        batch = block.batch(copy.schema)
-        indexes = {path: _index(self.program, copy, block, path) for path in copy.paths}
-        name = f"b{self.work.batch:09d}-{self.work.attempt}-c{copy.number}-s{self.worker}-r{self.round}-{os.urandom(4).hex()}.clash"
-        path = f"state/{copy.store.id}/{name}"
+            block = concat([*(self._read(copy, record).block.select(schema.names) for record in merged), block])
+        batch = block.to_batch(schema)
+        indexes = {path.name: index_block(self.plan, copy, block, path.name) for path in copy.paths}
+        path = f"state/{copy.store}/{self._file_name(copy)}"
         size = write_container(self.storage, path, batch, indexes)
+        record = self._record(copy, block, path, size)
+        merged_paths = {r.path for r in merged}
+        self.live[key] = _by_age(r for r in (*self.live.get(key, ()), record) if r.path not in merged_paths)
+        self.added = [r for r in self.added if r.path not in merged_paths] + [record]
+        self.removed += merged_paths
+        return [StoredContainer(record, copy, self.plan, block, OpenFile(batch, indexes))]
+
+    def _file_name(self, copy: StoreCopy) -> str:
+        spec = self.spec
+        return f"b{spec.batch:09d}-{spec.attempt}-c{copy.number}-s{self.worker}-r{self.round}-{os.urandom(4).hex()}.clash"
+
+    def _record(self, copy: StoreCopy, block: Block, path: str, size: int) -> ContainerRecord:
         arrivals = block.ints(ARRIVAL)
-        record = ContainerRecord(
-            path,
-            copy.store.id,
-            copy.number,
-            self._today(copy.store.id).generation,
-            self.worker,
-            block.rows,
-            size,
-            int(arrivals.min()),
-            int(arrivals.max()),
-            tuple((int(tau.min()), int(tau.max())) for tau in _taus(copy, block)),
-            marks=marks(arrivals, self.work.tuning.rewrite_rows),
+        return ContainerRecord(
+            path=path,
+            store=copy.store,
+            copy=copy.number,
+            generation=self._today(copy.store).generation,
+            slot=self.worker,
+            rows=block.rows,
+            bytes=size,
+            first=int(arrivals.min()),
+            last=int(arrivals.max()),
+            time_ranges=tuple((int(times.min()), int(times.max())) for times in map(block.ints, copy.part_times)),
+            split_points=split_points(arrivals, self.spec.tuning.relayout_rows),
         )
-        gone = {r.path for r in merged}
-        self.live[key] = _by_age(r for r in (*self.live.get(key, ()), record) if r.path not in gone)
-        self.added = [r for r in self.added if r.path not in gone] + [record]
-        self.removed += gone
-        return [Stored(record, copy, self.program, block, _Opened(batch, indexes))]
 
-    def _partners(self, copy: Copy, block: Block) -> list[ContainerRecord]:
-        """The containers that are worth merging with a block, of those that are older the newest."""
+    def _to_merge(self, copy: StoreCopy, block: Block) -> list[ContainerRecord]:
+        """The containers that are merged with a block, oldest first: the newest of those that are older than its last row, as long as they
+        are not much larger than what they are merged with."""
         total, last = block.rows, int(block.ints(ARRIVAL).max())
-        found: list[ContainerRecord] = []
-        ends = _end(copy, [int(tau.max()) for tau in _taus(copy, block)])
-        for record in reversed([r for r in self.live.get((copy.store.id, copy.number), ()) if r.last <= last]):
-            if record.rows >= 2 * total or record.rows + total > self.work.tuning.merge_rows:
+        merged: list[ContainerRecord] = []
+        expiry = self._expiry(copy, [int(block.ints(name).max()) for name in copy.part_times])
+        for record in reversed([r for r in self.live.get((copy.store, copy.number), ()) if r.last <= last]):
+            if record.rows >= 2 * total or record.rows + total > self.spec.tuning.merge_rows:
                 break
-            if copy.store.horizon is not None and ends is not None:
-                other = _end(copy, [largest for _, largest in record.taus])
-                if other is None or _apart(copy, ends, other):
+            if self._horizon(copy) is not None and expiry is not None:
+                other = self._expiry(copy, [largest for _, largest in record.time_ranges])
+                if other is None or self._expire_apart(copy, expiry, other):
                     break
-                ends = max(ends, other)
+                expiry = max(expiry, other)
             total += record.rows
-            found.append(record)
-        return found[::-1]
+            merged.append(record)
+        return merged[::-1]
 
+    # ---- expiry ------------------------------------------------------------------------------------------------
 
-def _apart(copy: Copy, end: int, other: int) -> bool:
-    """Do rows with these ends expire too far apart for one container?"""
-    return copy.store.horizon is not None and abs(end - other) > copy.store.horizon // _LIVES
+    def _horizon(self, copy: StoreCopy) -> int | None:
+        return self.plan.topology.store[copy.store].horizon
+
+    def _expiry(self, copy: StoreCopy, latest: list[int]) -> int | None:
+        """The event time after which no query needs rows whose parts have these largest event times; None where nothing bounds it."""
+        spans = [span for _, span in self.plan.topology.store[copy.store].horizons]
+        if len(spans) != len(latest):
+            return None
+        return min((time + span for time, span in zip(latest, spans, strict=True) if span is not None), default=None)
+
+    def _expire_apart(self, copy: StoreCopy, expiry: int, other: int) -> bool:
+        """Whether rows with these expiries are too far apart for one container."""
+        horizon = self._horizon(copy)
+        return horizon is not None and abs(expiry - other) > horizon // _EXPIRY_FRACTION
 
 
 def _by_age(records: Iterable[ContainerRecord]) -> list[ContainerRecord]:
     return sorted(records, key=lambda record: record.last)
-
-
-def _taus(copy: Copy, block: Block) -> list[Ints]:
-    if copy.store.join is None:
-        return [block.ints(TAU)]
-    names = [part_tau(relation) for relation in sorted(copy.store.join.relations)]
-    return [block.ints(name) for name in names if name in block.columns]
-
-
-def _end(copy: Copy, latest: list[int]) -> int | None:
-    """The event time after which rows with these latest parts are needed by nobody."""
-    spans = [span for _, span in copy.store.horizons]
-    ends = [tau + span for tau, span in zip(latest, spans, strict=True) if span is not None] if len(spans) == len(latest) else []
-    return min(ends) if ends else None

@@ -1,59 +1,70 @@
-"""A cheap sign that the data has moved: enough to know when a real look at it is worth its price.
+"""A cheap test whether the data has changed: it decides when estimating statistics is worth its cost.
 
-Two things cost nothing to have: which share of an epoch's tuples each stream has, and how many results of each sub-join its probes found.
-Who finds a result, of those that are in it, is up to the order in which a batch was read, so the finds of all origins are added.
+Two things cost nothing to have: the share of an epoch's tuples that each stream has, and the number of results of each sub-join that its probes
+gave. Which of the tuples in a result gives it depends on the order in which a batch was read, so the results of all origins are added up.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 from clash.model.query import SubJoin
 from clash.model.relation import Relation
-from clash.statistics import Probed
+from clash.protocol.reports import ProbeCount
+from clash.statistics import ProbeStep
 
-_LEAST = 30  # tuples or results by which a number means something
-_FACTOR = 1.5  # by which it must change
-
-Signs = Mapping[Hashable, tuple[float, float]]  # what → (count, of so many tuples)
+_MIN_COUNT = 30  # tuples or results from which on a share is more than chance
+_FACTOR = 1.5  # by which a share must change
 
 
-def signs(rows: Counter[str], matches: Mapping[Probed, tuple[int, int]]) -> Signs:
-    """Of an epoch."""
-    found: dict[tuple[SubJoin, Relation], int] = {}
-    for probed, (_, results) in matches.items():  # several orders may find the same
-        key = probed.bound, probed.origin
-        found[key] = max(results, found.get(key, 0))
+class Share(NamedTuple):
+    amount: float
+    """Tuples or results."""
+    tuples: float
+    """All tuples of the epoch."""
+
+
+EpochProfile = Mapping[Hashable, Share]  # by stream or sub-join
+
+
+def profile_epoch(rows: Counter[str], probes: Mapping[ProbeStep, ProbeCount]) -> EpochProfile:
+    """The profile of an epoch. `rows`: its tuples by stream."""
+    results: dict[tuple[SubJoin, Relation], float] = {}
+    for step, count in probes.items():  # several orders may give the same results
+        key = step.bound, step.origin
+        results[key] = max(count.matches, results.get(key, 0))
     sums: Counter[Hashable] = Counter(rows)
-    for (join, _), results in found.items():
-        sums[join] += results
-    return {what: (count, rows.total()) for what, count in sums.items()}
+    for (join, _), matches in results.items():
+        sums[join] += matches  # type: ignore[assignment]
+    return {what: Share(count, rows.total()) for what, count in sums.items()}
 
 
-def stirred(seen: Iterable[Signs], now: Signs) -> bool:
-    """Does something lie outside of all that was seen, by more than chance would explain?"""
-    known = [signs for signs in seen if signs]
-    streams = {what for signs in (*known, now) for what in signs if isinstance(what, str)}  # of which an epoch may have no tuple
+def has_drifted(earlier: Iterable[EpochProfile], now: EpochProfile) -> bool:
+    """Whether some share lies outside of all earlier ones, by more than chance explains."""
+    profiles = [profile for profile in earlier if profile]
+    streams = {what for profile in (*profiles, now) for what in profile if isinstance(what, str)}  # an epoch may have no tuple of one
     return any(
-        _moved([_of(signs, what) for signs in known if what in signs or what in streams], _of(now, what)) for what in {*now, *streams}
+        _is_outside([_share(profile, what) for profile in profiles if what in profile or what in streams], _share(now, what))
+        for what in {*now, *streams}
     )
 
 
-def _of(signs: Signs, what: Hashable) -> tuple[float, float]:
-    return signs[what] if what in signs else (0, next((total for _, total in signs.values()), 0))
+def _share(profile: EpochProfile, what: Hashable) -> Share:
+    return profile[what] if what in profile else Share(0, next((share.tuples for share in profile.values()), 0))
 
 
-def _moved(seen: Sequence[tuple[float, float]], new: tuple[float, float]) -> bool:
-    """Most keys meet in waves: what one epoch finds may be twice what the next does, over and over."""
-    shares = [(count / total, total) for count, total in seen if total]
-    if not shares or not new[1]:
+def _is_outside(earlier: Sequence[Share], new: Share) -> bool:
+    """Many keys meet in waves: what one epoch finds may be twice what the next one does, over and over."""
+    shares = [(share.amount / share.tuples, share.tuples) for share in earlier if share.tuples]
+    if not shares or not new.tuples:
         return False
-    share = new[0] / new[1]
+    share = new.amount / new.tuples
     low, high = min(shares), max(shares)
-    return _apart(high, (share, new[1])) if share > high[0] else _apart((share, new[1]), low)
+    return _is_more(high, (share, new.tuples)) if share > high[0] else _is_more((share, new.tuples), low)
 
 
-def _apart(less: tuple[float, float], more: tuple[float, float]) -> bool:
-    expected = more[0] * min(less[1], more[1])  # how many the larger share makes of the smaller number
-    return expected >= _LEAST and more[0] > _FACTOR * less[0]
+def _is_more(less: tuple[float, float], more: tuple[float, float]) -> bool:
+    expected = more[0] * min(less[1], more[1])  # how many the larger share makes of the smaller number of tuples
+    return expected >= _MIN_COUNT and more[0] > _FACTOR * less[0]

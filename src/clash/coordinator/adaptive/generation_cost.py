@@ -1,51 +1,49 @@
-"""What a generation has cost, over its whole life and of late.
+"""What a generation has cost, over its whole life and in its last batches.
 
-Invariant: data drifts, so what a plan cost is only worth comparing with what the one before cost just before it. That is kept of every
-generation, a few batches long, and recorded when the generation is over; a restart tells the same.
+Invariant: data drifts, so the cost of a plan is only comparable with what the plan before cost just before it. The last few batches of every
+generation are kept for that, and recorded when the generation is over, so that a restart shows the same.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-RECENT = 5  # batches; so long has a plan to settle, too
-
-Spent = tuple[int, float]  # tuples, and seconds of all tasks
+RECENT_BATCHES = 5  # also the batches after which a new plan has settled
 
 
-class Measured(NamedTuple):
-    """`recent`: each of the last few batches, oldest first."""
+class BatchCost(NamedTuple):
+    tuples: int
+    seconds: float
+    """Summed over all tasks."""
 
+
+class GenerationCost(NamedTuple):
     batches: int = 0
     tuples: int = 0
     seconds: float = 0.0
-    recent: tuple[Spent, ...] = ()
+    recent: tuple[BatchCost, ...] = ()
+    """Each of the last few batches, oldest first."""
 
-    def plus(self, tuples: int, seconds: float) -> Measured:
+    def plus(self, tuples: int, seconds: float) -> GenerationCost:
         """After one more batch."""
-        recent = (*self.recent, (tuples, round(seconds, 6)))[-RECENT:]
-        return Measured(self.batches + 1, self.tuples + tuples, round(self.seconds + seconds, 6), recent)
+        recent = (*self.recent, BatchCost(tuples, round(seconds, 6)))[-RECENT_BATCHES:]
+        return GenerationCost(self.batches + 1, self.tuples + tuples, round(self.seconds + seconds, 6), recent)
 
     @property
-    def micros(self) -> float | None:
-        return micros([(self.tuples, self.seconds)])
-
-    @staticmethod
-    def from_json(data: list[Any]) -> Measured:
-        batches, tuples, seconds, recent = data
-        return Measured(batches, tuples, seconds, tuple((number, spent) for number, spent in recent))
+    def micros_per_tuple(self) -> float | None:
+        return micros_per_tuple([BatchCost(self.tuples, self.seconds)])
 
 
-def micros(spent: Iterable[Spent]) -> float | None:
-    """µs of all tasks per tuple; None if there was none."""
-    spent = tuple(spent)
-    tuples = sum(number for number, _ in spent)
-    return round(sum(seconds for _, seconds in spent) * 1e6 / tuples, 3) if tuples else None
+def micros_per_tuple(batches: Iterable[BatchCost]) -> float | None:
+    """Microseconds of all tasks per tuple; None if there was no tuple."""
+    batches = tuple(batches)
+    tuples = sum(batch.tuples for batch in batches)
+    return round(sum(batch.seconds for batch in batches) * 1e6 / tuples, 3) if tuples else None
 
 
-def compared(before: Measured, now: Measured) -> tuple[float, float] | None:
-    """What tuples cost under the last plan at its end, and under this one since its first batch, which pays for opening; told once, when it
-    has settled."""
-    was, cost = micros(before.recent), micros(now.recent[1:])
-    return (was, cost) if now.batches == RECENT and was is not None and cost is not None else None
+def compare_costs(before: GenerationCost, now: GenerationCost) -> tuple[float, float] | None:
+    """What tuples cost under the last plan at its end, and under this one after its first batch, which pays for opening stores. None except
+    in the one batch after which the new plan has settled."""
+    old, new = micros_per_tuple(before.recent), micros_per_tuple(now.recent[1:])
+    return (old, new) if now.batches == RECENT_BATCHES and old is not None and new is not None else None

@@ -1,10 +1,9 @@
-"""Re-planning beside the stream: statistics of an epoch are looked at in the next one, and a better plan is used in the one after.
+"""Replanning beside the stream: statistics of an epoch are estimated in the next one, and a better plan takes effect in the one after.
 
-Invariant: a batch never waits for it. At the border into epoch i + 1 it is handed the statistics of epoch i; what it finds is offered at
-a border into i + 2 or later, and only for the generation that it was asked about. It changes nothing unless the gain that it predicts beats
-a threshold, and not too often: a change that did not make batches cheaper doubles the pause before the next. As long as the data looks as
-before, looking takes a small share of the time, and the solver, which works when nobody else wants the processor, another. A failure costs
-a warning. After `close` nothing is at work any more.
+Invariant: a batch never waits for it. At the boundary into epoch i + 1 it gets the statistics of epoch i; what it finds is offered at a boundary
+into i + 2 or later, and only for the generation that it was requested for. It changes nothing unless the gain that it predicts exceeds a
+threshold, and not too often (`offers`). As long as the data has not drifted, estimating takes a small share of the time, and the solver, which
+works when no other process needs the processor, another. A failure costs a warning. After `close` nothing runs any more.
 """
 
 from __future__ import annotations
@@ -16,220 +15,220 @@ from dataclasses import dataclass, replace
 from functools import partial
 from threading import Lock, Thread
 
-from clash.coordinator.adaptive.plan_pricing import price
+from clash.coordinator.adaptive.offers import Offer, Offers
+from clash.coordinator.adaptive.plan_pricing import price_plan
 from clash.coordinator.control.setup import Setup
 from clash.model.statistics import Statistics
-from clash.planner.solver import Aside, ClosedError
-from clash.planner.plan import Plan
-from clash.planner.statistics_text import normal_statistics
+from clash.plan.logical import LogicalPlan
+from clash.planner.solver import ClosedError, SolverProcess
+from clash.sql.statistics_text import normal_statistics
 
 _LOG = logging.getLogger("clash")
-Look = Callable[[], Statistics | None]  # works out statistics; it takes a while
-_SHOWN = 3
+EstimateStatistics = Callable[[], Statistics | None]  # it takes a while
+_MAX_SHOWN = 3
 
 
 @dataclass(frozen=True)
 class Policy:
-    """`gain`: predicted, as a share of the cost. `moved`: the share by which a number must change to be looked at again. `pause`: epochs
-    between two changes of plan, at least; `longest`: after changes that did not help. The solver has `seconds`, of which it works when the
-    batches leave it a processor, and rests `rest` times as long as it took, or `alert` times if something stirs. Looks are `idle` times as
-    far apart as they take as long as nothing stirs, and `busy` times if something does, over and over."""
+    """When the replanner works, and what it takes for a better plan."""
 
     gain: float = 0.1
+    """The predicted gain from which on a plan is offered, as a share of the cost."""
     moved: float = 0.2
+    """The share by which a statistic must change for the plan to be looked at again."""
     seconds: float = 10.0
+    """The time limit of the solver."""
     rest: float = 100.0
+    """The solver pauses for this many times as long as it took, while the data has not drifted, …"""
     alert: float = 10.0
+    """… and for this many times while it has."""
     idle: float = 50.0
+    """Estimates are this many times as far apart as they take, while the data has not drifted, …"""
     busy: float = 5.0
+    """… and this many times while it has."""
     pause: int = 2
+    """Epochs between two changes of plan, at least."""
     longest: int = 64
+    """The longest pause, after changes that did not pay."""
 
 
 @dataclass(frozen=True)
 class Question:
-    """Asked at the border into `epoch`: is there a better plan for the generation's set-up than the one that runs? `stirred`: because the
-    data has moved."""
+    """Whether there is a better plan than the running one; put at the boundary into `epoch`."""
 
     generation: int
     epoch: int
     setup: Setup
-    plan: Plan
-    stirred: bool
+    plan: LogicalPlan
+    drifted: bool
+    """Whether it is put because the data has drifted."""
 
 
 @dataclass(frozen=True)
-class Offer:
-    """A better plan, found in `epoch` for a generation."""
+class _Estimates:
+    """When the next estimate is due."""
 
-    generation: int
-    epoch: int
-    plan: Plan
-    reason: str
-    predicted: tuple[float, float]
+    generation: int | None = None
+    """The generation of the last one."""
+    due: float = 0.0
+    """From then on without drift."""
+    due_if_drifted: float = 0.0
+
+
+@dataclass(frozen=True)
+class _Solved:
+    """What the solver did last."""
+
+    ended: float = 0.0
+    took: float = 0.0
+    basis: tuple[int, Statistics] | None = None
+    """The generation and the statistics that it planned for."""
 
 
 class Replanner:
     def __init__(self, policy: Policy | None = None) -> None:
         self.policy = policy or Policy()
-        self.latest: Statistics | None = None  # the statistics that were looked at last
+        self.offers = Offers(self.policy.pause, self.policy.longest)
+        self.latest: Statistics | None = None  # the last estimate
+        self.failed = False  # a failure is logged once
         self._lock = Lock()
-        self._aside = Aside()
+        self._solver = SolverProcess()
         self._closed = False
-        self._looking: Thread | None = None
+        self._estimating: Thread | None = None
         self._solving: Thread | None = None
-        self._offer: Offer | None = None
-        self._basis: tuple[int, Statistics] | None = None  # the generation and the statistics that the solver was asked about last
+        self._estimates = _Estimates()
+        self._solved = _Solved()
         self._priced = (-1, Statistics())  # the generation whose plans were compared last, and by which statistics
-        self._warned = False
-        self._seen: int | None = None  # the generation that was looked at last
-        self._idle = 0.0  # until then it looks only at what has moved,
-        self._busy = 0.0  # and until then only at a new generation
-        self._solved = (0.0, 0.0)  # when the solver has worked last, and for how long
-        self._pause = self.policy.pause
-        self._changed: int | None = None  # the epoch of the last change
 
-    def ask(self, generation: int, epoch: int, setup: Setup, plan: Plan, look: Look, stirred: bool = False) -> None:
-        """At the border into `epoch`. While an earlier question is open this one is left out."""
-        if self.beside(partial(self._look, Question(generation, epoch, setup, plan, stirred), look)):
-            self._seen = generation
+    # ---- the coordinator's side --------------------------------------------------------------------------------
 
-    def beside(self, work: Callable[[], None]) -> bool:
-        """Runs it in a thread, unless the last one is still at work."""
+    def is_due(self, generation: int, drifted: bool) -> bool:
+        """Whether to estimate again: always for a new generation, and sooner for data that has drifted."""
+        estimates = self._estimates
+        return generation != estimates.generation or time.monotonic() >= (estimates.due_if_drifted if drifted else estimates.due)
+
+    def request(self, question: Question, estimate: EstimateStatistics) -> None:
+        """At a boundary. While an earlier question is open this one is dropped."""
+        if self.run_beside(partial(self._answer, question, estimate)):
+            self._estimates = replace(self._estimates, generation=question.generation)
+
+    def run_beside(self, work: Callable[[], None]) -> bool:
+        """Runs the work in a thread, unless the last work still runs; whether it does."""
         with self._lock:
-            free = not self._closed and (self._looking is None or not self._looking.is_alive())
-            if free:  # a program that ends waits for it: what it works with is native code that must not be left in the middle
-                self._looking = Thread(target=self._safely, args=(work,), name="clash-replan", daemon=False)
-                self._looking.start()
+            free = not self._closed and (self._estimating is None or not self._estimating.is_alive())
+            if free:  # A program that ends waits for it: native code must not be left in the middle.
+                self._estimating = Thread(target=self._guarded, args=(work,), name="clash-replan", daemon=False)
+                self._estimating.start()
         return free
-
-    def rested(self, generation: int, stirred: bool) -> bool:
-        """Is it time for a look? A new generation is always worth one, and data that has moved sooner than data that has not."""
-        return generation != self._seen or time.monotonic() >= (self._busy if stirred else self._idle)
-
-    def take(self, generation: int, epoch: int) -> Offer | None:
-        """What was found in an earlier epoch for this generation, if the last change is long enough ago."""
-        with self._lock:
-            offer = self._offer
-            if offer is None or offer.epoch >= epoch:
-                return None
-            if offer.generation != generation:
-                self._offer = None
-                return None
-            if self._changed is not None and epoch - self._changed < self._pause:
-                return None
-            self._offer = None
-            self._changed = epoch
-            return offer
-
-    def learn(self, before: float, after: float) -> None:
-        """What tuples cost before and after a change of plan, as measured."""
-        with self._lock:
-            self._pause = self.policy.pause if after < before else min(2 * self._pause, self.policy.longest)
 
     def wait(self, timeout: float | None = None) -> None:
         """Until the open question is answered, by the solver too."""
-        if self._looking is not None:
-            self._looking.join(timeout)
+        if self._estimating is not None:
+            self._estimating.join(timeout)
         if self._solving is not None:
             self._solving.join(timeout)
 
     def close(self) -> None:
-        """Ends what can be ended, and waits for the rest, a fraction of a second: the checkpoint may be another's then."""
+        """Ends what can be ended and waits for the rest, a fraction of a second: another run may have the checkpoint then."""
         with self._lock:
             self._closed = True
-        self._aside.close()
+        self._solver.close()
         self.wait()
 
-    def _safely(self, work: Callable[[], None]) -> None:
+    # ---- beside the stream -------------------------------------------------------------------------------------
+
+    def _guarded(self, work: Callable[[], None]) -> None:
         try:
             work()
         except ClosedError:
             pass
         except Exception as error:
-            if not self._warned:
+            if not self.failed:
                 _LOG.warning("no better plan was looked for: %s", error, exc_info=True)
-            self._warned = True
+            self.failed = True
 
-    def _look(self, asked: Question, look: Look) -> None:
+    def _answer(self, question: Question, estimate: EstimateStatistics) -> None:
         began = time.monotonic()
         try:
-            statistics = look()
+            statistics = estimate()
             self.latest = statistics or self.latest
-            self._compare(asked, asked.plan.asked.statistics if statistics is None else statistics)
+            self._compare(question, question.plan.request.statistics if statistics is None else statistics)
         finally:
             now = time.monotonic()
-            self._idle, self._busy = now + self.policy.idle * (now - began), now + self.policy.busy * (now - began)
+            took = now - began
+            self._estimates = replace(self._estimates, due=now + self.policy.idle * took, due_if_drifted=now + self.policy.busy * took)
 
-    def _compare(self, asked: Question, statistics: Statistics) -> None:
-        """What the heuristic finds is offered at once; then the solver is asked, if it has rested."""
-        plan, policy = asked.plan, self.policy
-        self._priced = (asked.generation, normal_statistics(statistics, asked.setup.by_name))
-        known = self._basis if self._basis is not None and self._basis[0] == asked.generation else None
-        solved = known is not None or plan.optimal or plan.asked.time_limit > 0
-        still = solved and not moved(plan.asked.statistics if known is None else known[1], statistics, policy.moved)
-        if still and self._offer is None:
+    def _compare(self, question: Question, statistics: Statistics) -> None:
+        """Offers the heuristic's plan at once, if it is better; then starts the solver, if its pause is over."""
+        plan, policy = question.plan, self.policy
+        self._priced = (question.generation, normal_statistics(statistics, question.setup.by_name))
+        basis = self._solved.basis if self._solved.basis is not None and self._solved.basis[0] == question.generation else None
+        solved = basis is not None or plan.optimal or plan.request.time_limit > 0
+        steady = solved and not changed_statistics(plan.request.statistics if basis is None else basis[1], statistics, policy.moved)
+        if steady and self.offers.current is None:
             return
-        old = price(plan, self._priced[1])
+        old = price_plan(plan, self._priced[1])
         if old is None:
             return
-        if still:
-            self._put_best(asked, old, None)
+        if steady:
+            self._offer_best(question, old, None)
             return
-        better = asked.setup.optimize(statistics, start=plan)  # by the heuristic: cheap enough for every epoch
-        moves = moved(plan.asked.statistics, statistics, policy.moved)
-        reason = "statistics moved: " + _listed(moves) if moves else "the solver's plan after the first one"
-        self._put_best(asked, old, Offer(asked.generation, asked.epoch, better, reason, (old, better.cost)))
+        better = question.setup.optimize(statistics, start=plan)  # by the heuristic: cheap enough for every epoch
+        changes = changed_statistics(plan.request.statistics, statistics, policy.moved)
+        reason = "statistics moved: " + _listed(changes) if changes else "the solver's plan after the first one"
+        self._offer_best(question, old, Offer(question.generation, question.epoch, better, reason, (old, better.cost)))
         with self._lock:
-            if not self._closed and self._has_rested(asked.stirred) and (self._solving is None or not self._solving.is_alive()):
-                work = partial(self._solve, asked, statistics, better, reason)
-                self._solving = Thread(target=self._safely, args=(work,), name="clash-solve", daemon=True)
+            if not self._closed and self._solver_is_due(question.drifted) and (self._solving is None or not self._solving.is_alive()):
+                work = partial(self._solve, question, statistics, better, reason)
+                self._solving = Thread(target=self._guarded, args=(work,), name="clash-solve", daemon=True)
                 self._solving.start()
 
-    def _has_rested(self, stirred: bool) -> bool:
-        ended, took = self._solved
-        return not ended or time.monotonic() >= ended + (self.policy.alert if stirred else self.policy.rest) * took
+    def _solver_is_due(self, drifted: bool) -> bool:
+        last = self._solved
+        return not last.ended or time.monotonic() >= last.ended + (self.policy.alert if drifted else self.policy.rest) * last.took
 
-    def _put_best(self, asked: Question, old: float, found: Offer | None) -> None:
-        """What was found, or what is on offer already, whichever is cheaper by the statistics of now; nothing if neither will do."""
-        enough = old * (1 - self.policy.gain)
-        found = found if found is not None and found.predicted[1] < enough else None
-        while True:
-            with self._lock:
-                held = self._offer
-            best = found
-            if held is not None and held.generation == asked.generation:
-                cost = price(held.plan, self._priced[1])
-                if cost is not None and cost < (enough if found is None else found.predicted[1]):
-                    best = replace(held, predicted=(old, cost))
-            with self._lock:
-                if self._offer is held:  # else the solver has found something meanwhile, or a border has taken it
-                    self._offer = best
-                    return
+    def _offer_best(self, question: Question, old: float, new: Offer | None) -> None:
+        """Offers the new plan or the one on offer, whichever is cheaper under the statistics of now; nothing if neither gains enough."""
+        limit = old * (1 - self.policy.gain)
+        new = new if new is not None and new.predicted[1] < limit else None
 
-    def _solve(self, asked: Question, statistics: Statistics, better: Plan, reason: str) -> None:
-        """In a thread of its own, so that looks go on meanwhile: what it finds is priced by the statistics of its end."""
+        def best(current: Offer | None) -> Offer | None:
+            if current is not None and current.generation == question.generation:
+                cost = price_plan(current.plan, self._priced[1])
+                if cost is not None and cost < (limit if new is None else new.predicted[1]):
+                    return replace(current, predicted=(old, cost))
+            return new
+
+        self.offers.update(best)
+
+    def _solve(self, question: Question, statistics: Statistics, better: LogicalPlan, reason: str) -> None:
+        """In a thread of its own, so that estimates continue meanwhile: its plan is priced by the statistics of its end."""
         began = time.monotonic()
+        basis = self._solved.basis
         try:
-            best = asked.setup.optimize(statistics, self.policy.seconds, better, self._aside)
+            best = question.setup.optimize(statistics, self.policy.seconds, better, self._solver)
         finally:
-            self._solved = time.monotonic(), time.monotonic() - began
+            self._solved = _Solved(time.monotonic(), time.monotonic() - began, basis)
         generation, now = self._priced
-        if generation != asked.generation:
+        if generation != question.generation:
             return  # there is another one by now
-        self._basis = (asked.generation, statistics)
-        old, cost = price(asked.plan, now), price(best, now)
+        self._solved = replace(self._solved, basis=(question.generation, statistics))
+        old, cost = price_plan(question.plan, now), price_plan(best, now)
         if old is None or cost is None or cost >= old * (1 - self.policy.gain):
             return
-        with self._lock:
-            held = self._offer
-            if held is None or held.generation < asked.generation or (held.generation == asked.generation and cost < held.predicted[1]):
-                self._offer = Offer(asked.generation, asked.epoch, best, reason, (old, cost))
+        offer = Offer(question.generation, question.epoch, best, reason, (old, cost))
+
+        def better_of(current: Offer | None) -> Offer | None:
+            if current is None or current.generation < offer.generation:
+                return offer
+            return offer if current.generation == offer.generation and cost < current.predicted[1] else current
+
+        self.offers.update(better_of)
 
 
-def moved(old: Statistics, new: Statistics, share: float) -> list[str]:
-    """The numbers that differ by more than a share, the largest change first."""
-    found: list[tuple[float, str]] = []
+def changed_statistics(old: Statistics, new: Statistics, share: float) -> list[str]:
+    """The statistics that differ by more than a share, in words, the largest change first."""
+    changes: list[tuple[float, str]] = []
     tables = (
         (dict(old.rates), dict(new.rates), old.default_rate),
         (dict(old.selectivities), dict(new.selectivities), old.default_selectivity),
@@ -239,11 +238,11 @@ def moved(old: Statistics, new: Statistics, share: float) -> list[str]:
         for name, value in after.items():
             was = before.get(name, default)
             if was is None:
-                found.append((1.0, f"{name} is {value:.3g}"))
+                changes.append((1.0, f"{name} is {value:.3g}"))
             elif abs(value - was) > share * max(value, was):
-                found.append((abs(value - was) / max(value, was), f"{name} {was:.3g} → {value:.3g}"))
-    return [text for _, text in sorted(found, key=lambda item: (-item[0], item[1]))]
+                changes.append((abs(value - was) / max(value, was), f"{name} {was:.3g} → {value:.3g}"))
+    return [text for _, text in sorted(changes, key=lambda item: (-item[0], item[1]))]
 
 
 def _listed(texts: list[str]) -> str:
-    return ", ".join(texts[:_SHOWN]) + (f" and {len(texts) - _SHOWN} more" if len(texts) > _SHOWN else "")
+    return ", ".join(texts[:_MAX_SHOWN]) + (f" and {len(texts) - _MAX_SHOWN} more" if len(texts) > _MAX_SHOWN else "")

@@ -1,8 +1,8 @@
-"""What batches tell of their data, gathered into epochs: the planner's statistics.
+"""What batches report of their data, collected into epochs: the planner's statistics.
 
-Invariant: nothing here can hold a batch up or change a result. Batches only leave their reports; merging and estimating run beside the
-stream, in the planner's thread. What is known is written to the checkpoint now and then, so that a restart does not begin with nothing;
-if that file is lost, or older than the state, plans may be worse for a while.
+Invariant: nothing here can hold up a batch or change a result. Batches only leave their reports; merging and estimating run beside the stream,
+in the replanner's thread. What is known is written to the checkpoint now and then, so that a restart does not begin with nothing; if that file
+is lost, or older than the state, plans may be worse for a while.
 """
 
 from __future__ import annotations
@@ -11,142 +11,164 @@ import time
 from collections import Counter, deque
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
+from dataclasses import dataclass, field
 from threading import Lock
-from typing import Any
 
-from clash.coordinator.control.setup import Setup
-from clash.coordinator.adaptive.drift_detector import Signs, signs, stirred
+from clash.coordinator.adaptive.drift_detector import EpochProfile, has_drifted, profile_epoch
 from clash.errors import StateError
 from clash.model.query import Query
 from clash.model.statistics import Statistics
+from clash.model.stream import Stream
+from clash.plan.topology import ProbeRule, Topology
+from clash.protocol.reports import IngestReport, ProbeCount, Report
 from clash.state.json_records import read_json, write_json
 from clash.state.storage import Storage
-from clash.statistics import Gathered, History, Probed, estimate, merge, collection_spec
-from clash.statistics.collected import add_up
-from clash.topology import Topology
-from clash.plan.topology import ProbeRule
+from clash.statistics import Collected, ProbeStep, StatisticsHistory, build_collection_spec, estimate, merge
+from clash.statistics.history import HISTORY
 
 _FILE = "statistics.json"
-_EVERY = 30  # seconds between two writes
-_REMEMBERED = 8  # epochs whose signs a new one is compared with
-_RAW = 64  # reports of tasks that wait to be merged
+_WRITE_INTERVAL = 30  # seconds between two writes
+_PROFILES = 8  # epochs that a new one is compared with
+_MAX_UNMERGED = 64  # reports of tasks
+
+Streams = Mapping[str, Stream]
 
 
-class _Epoch:
-    """Reports of an epoch; raw ones are merged before they are many."""
+@dataclass
+class _EpochReports:
+    """The reports of an epoch; those of tasks are merged before they are many."""
+
+    unmerged: list[Collected] = field(default_factory=list)
+    probes: dict[ProbeStep, ProbeCount] = field(default_factory=dict)
+    rows: Counter[str] = field(default_factory=Counter)
+
+    def add(self, report: Report, steps: Mapping[str, ProbeStep]) -> None:
+        if isinstance(report, IngestReport):
+            self.rows.update(report.rows)
+            self.unmerged.append(report.statistics)
+            if len(self.unmerged) >= _MAX_UNMERGED:
+                self.unmerged = [self.collected()]
+            return
+        for label, count in report.probes.items():
+            if (step := steps.get(label)) is not None:
+                before = self.probes.get(step, ProbeCount(0, 0))
+                self.probes[step] = ProbeCount(before.probes + int(count.probes), before.matches + int(count.matches))
+
+    def collected(self) -> Collected:
+        return merge(self.unmerged)
+
+
+@dataclass(frozen=True)
+class _EndedEpoch:
+    reports: _EpochReports
+    queries: tuple[Query, ...]
+    streams: Streams
+
+
+class _Steps:
+    """The probe steps of a topology by edge label, worked out once per topology."""
 
     def __init__(self) -> None:
-        self.raw: list[Mapping[str, Any]] = []
-        self.merged: list[Gathered] = []
-        self.matches: dict[Probed, tuple[int, int]] = {}
-        self.rows: Counter[str] = Counter()
+        self._topology: Topology | None = None
+        self._steps: dict[str, ProbeStep] = {}
 
-    def add(self, report: Mapping[str, Any], probed: Mapping[str, Probed]) -> None:
-        if "seen" in report:
-            self.rows.update(report["rows"])
-            self.raw.append(report["seen"])
-            if len(self.raw) >= _RAW:
-                self.merged, self.raw = [self.gathered()], []
-        for label, (asked, found) in report.get("matches", {}).items():
-            if (what := probed.get(label)) is not None:
-                before = self.matches.get(what, (0, 0))
-                self.matches[what] = before[0] + int(asked), before[1] + int(found)
-
-    def gathered(self) -> Gathered:
-        return add_up([*self.merged, merge(self.raw)])
+    def of(self, topology: Topology) -> dict[str, ProbeStep]:
+        if topology is not self._topology:
+            self._topology, self._steps = topology, complete_probes(topology)
+        return self._steps
 
 
-class Watch:
+class StatisticsCollector:
     def __init__(self, storage: Storage) -> None:
         self.storage = storage
-        self._lock = Lock()  # short: commits take it
-        self._folding = Lock()  # as long as merging takes
-        self._open = _Epoch()
-        self._ended: list[tuple[_Epoch, tuple[Query, ...], Setup]] = []
-        self._written = time.monotonic()
+        self.write_interval: float = _WRITE_INTERVAL
+        self._lock = Lock()  # held briefly: commits take it
+        self._folding = Lock()  # held while epochs are merged
+        self._steps = _Steps()
         self._history = self._read()
-        self._topology: Topology | None = None
-        self._probed: dict[str, Probed] = {}
-        self._signs: deque[Signs] = deque(maxlen=_REMEMBERED)  # of the last epochs
-        self._looked: list[Signs] = []  # of the epochs before the last look
+        self._open = _EpochReports()
+        self._ended: list[_EndedEpoch] = []
+        self._profiles: deque[EpochProfile] = deque(maxlen=_PROFILES)  # of the last epochs
+        self._profiles_at_estimate: list[EpochProfile] = []  # of the epochs before the last estimate
+        self._written = time.monotonic()
 
-    def _read(self) -> History:
+    def _read(self) -> StatisticsHistory:
         try:
-            return History.from_json(read_json(self.storage, _FILE)) if self.storage.exists(_FILE) else History()
-        except (StateError, KeyError, TypeError, ValueError):
-            return History()  # of another version, or torn: it is only worth a better plan
+            return HISTORY.decode(read_json(self.storage, _FILE)) if self.storage.exists(_FILE) else StatisticsHistory()
+        except (StateError, ValueError):
+            return StatisticsHistory()  # of another version, or torn: only plans depend on it
 
-    def add(self, reports: Iterable[Mapping[str, Any]], topology: Topology) -> None:
+    def add(self, reports: Iterable[Report], topology: Topology) -> None:
         """The reports of a committed batch."""
         with self._lock:
-            if topology is not self._topology:
-                self._topology, self._probed = topology, probes_of(topology)
+            steps = self._steps.of(topology)
             for report in reports:
-                self._open.add(report, self._probed)
+                self._open.add(report, steps)
 
-    def end_epoch(self, queries: tuple[Query, ...], setup: Setup) -> bool:
-        """What comes from now on belongs to the next one. Does the one that ends look different from those before the last look?"""
+    def end_epoch(self, queries: tuple[Query, ...], streams: Streams) -> bool:
+        """What comes from now on belongs to the next epoch. Returns whether the one that ends differs from those before the last estimate."""
         with self._lock:
-            self._ended.append((self._open, queries, setup))
-            now = signs(self._open.rows, self._open.matches)
-            self._signs.append(now)
-            self._open = _Epoch()
-            return stirred(self._looked, now)
+            self._ended.append(_EndedEpoch(self._open, queries, streams))
+            now = profile_epoch(self._open.rows, self._open.probes)
+            self._profiles.append(now)
+            self._open = _EpochReports()
+            return has_drifted(self._profiles_at_estimate, now)
 
     def fold(self) -> None:
-        """Takes in the epochs that have ended; it takes a while."""
+        """Merges the epochs that have ended into the history, which takes a while."""
         with self._folding:
             with self._lock:
                 ended, self._ended = self._ended, []
-            for epoch, queries, setup in ended:
-                _take_in(self._history, epoch, queries, setup)
+            for epoch in ended:
+                _add_epoch(self._history, epoch)
             if ended:
                 self._write()
 
-    def statistics(self, queries: tuple[Query, ...], setup: Setup) -> Statistics | None:
-        """What the epochs that have ended tell of these queries; None before the first."""
+    def estimate(self, queries: tuple[Query, ...], streams: Streams) -> Statistics | None:
+        """Statistics for these queries from the epochs that have ended; None before the first."""
         with self._lock:
-            self._looked = [*self._signs]
+            self._profiles_at_estimate = [*self._profiles]
         self.fold()
         with self._folding:
-            return estimate(self._history, queries, setup.by_name) if self._history.epochs else None
+            return estimate(self._history, queries, streams) if self._history.epochs else None
 
-    def so_far(self, queries: tuple[Query, ...], setup: Setup) -> Statistics | None:
-        """The same with the epoch that has not ended yet, for people."""
+    def estimate_so_far(self, queries: tuple[Query, ...], streams: Streams) -> Statistics | None:
+        """The same with the epoch that has not ended yet, for users."""
         self.fold()
         with self._folding, self._lock:
-            history = History.from_json(self._history.to_json())
-            _take_in(history, self._open, queries, setup)
-        return estimate(history, queries, setup.by_name) if history.epochs else None
+            history = self._history.copy()
+            _add_epoch(history, _EndedEpoch(self._open, queries, streams))
+        return estimate(history, queries, streams) if history.epochs else None
 
     def _write(self) -> None:
-        if time.monotonic() - self._written >= _EVERY:
+        if time.monotonic() - self._written >= self.write_interval:
             self._written = time.monotonic()
-            with suppress(StateError):  # a full disk will be told of by the next commit
-                write_json(self.storage, _FILE, self._history.to_json())
+            with suppress(StateError):  # the next commit reports a full disk
+                write_json(self.storage, _FILE, HISTORY.encode(self._history))
 
 
-def _take_in(history: History, epoch: _Epoch, queries: tuple[Query, ...], setup: Setup) -> None:
-    gathered = epoch.gathered()
-    if gathered.streams:
-        labels = {what: str(at) for at, what in enumerate(epoch.matches)}
-        matches = {labels[what]: counts for what, counts in epoch.matches.items()}
-        history.add_epoch(gathered, collection_spec(queries, setup.by_name), setup.by_name, matches, {at: what for what, at in labels.items()})
+def _add_epoch(history: StatisticsHistory, epoch: _EndedEpoch) -> None:
+    collected = epoch.reports.collected()
+    if collected.streams:
+        labels = {step: str(at) for at, step in enumerate(epoch.reports.probes)}
+        matches = {labels[step]: (int(count.probes), int(count.matches)) for step, count in epoch.reports.probes.items()}
+        spec = build_collection_spec(epoch.queries, epoch.streams)
+        history.add_epoch(collected, spec, epoch.streams, matches, {label: step for step, label in labels.items()})
 
 
-def probes_of(topology: Topology) -> dict[str, Probed]:
-    """What the edges' probes find, where they find all of it: not in branches, and not for tuples that are probed once more."""
-    found: dict[str, Probed] = {}
-    whole: set[str] = {origin.label for origin in topology.origins if origin.replay is None}
+def complete_probes(topology: Topology) -> dict[str, ProbeStep]:
+    """By edge label, the probes that find all their results: not those of branches, and not those of tuples that are probed once more."""
+    steps: dict[str, ProbeStep] = {}
+    complete: set[str] = {origin.label for origin in topology.origins if origin.replay is None}
     for edge in topology.edges:  # parents come first
         rule = topology.rule[edge.store, edge.label]
         if (
             isinstance(rule, ProbeRule)
             and edge.carries is not None
-            and edge.source.name in whole
+            and edge.source.name in complete
             and not rule.since
             and rule.before is None
         ):
-            whole.add(edge.label)
-            found[edge.label] = Probed(rule.origin, edge.carries, rule.adds, rule.bound, edge.label)
-    return found
+            complete.add(edge.label)
+            steps[edge.label] = ProbeStep(rule.origin, edge.carries, rule.adds, rule.bound, edge.label)
+    return steps

@@ -1,0 +1,14 @@
+"""What is on disk: the records of a checkpoint, each written as a whole, each readable alone.
+
+May import `control`, `lifecycle` and `adaptive` for the types that are recorded, and `state` for the storage. Start reading in `manifest`:
+a batch is committed exactly when its manifest is there.
+
+| module | records |
+|---|---|
+| `manifest` | the state after a batch, and the result files that the batch added: the one commit point |
+| `batch_decision` | what a batch runs under, written before its job starts |
+| `generation` | a generation: a set-up and a plan from a batch on, and the history of its stores |
+| `generation_log` | all generations so far, and what they cost |
+| `source_registry` | the checkpoint's format, its time zone, and the order in which Spark reads the streams |
+| `plan_files` | physical plans, each under the name of its content |
+"""

@@ -1,6 +1,6 @@
 """What a batch runs under, recorded before its job starts.
 
-Invariant: a batch that is run again, after whatever happened to it, finds this and decides nothing anew.
+Invariant: a batch that is run again, whatever happened to it, finds this and decides nothing anew.
 """
 
 from __future__ import annotations
@@ -8,64 +8,48 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from clash.codec import Codec
 from clash.coordinator.lifecycle.epochs import Epoch
-from clash.coordinator.lifecycle.watermarks import Clock
-from clash.protocol.batch import Moved
-from clash.state.json_records import read_json, write_json
+from clash.coordinator.lifecycle.watermarks import StreamClock
+from clash.protocol.containers import BackfillRange, RelayoutRange
+from clash.state.json_records import read_record, write_record
 from clash.state.storage import Storage
 
 FOLDER = "batches"
 
 
 @dataclass(frozen=True)
-class Record:
-    """`plan`: the name of the topology. `rewrite`: rows of older generations that move; `backfill`: (store, first, upto) of arrivals that
-    are probed once more."""
-
+class BatchDecision:
     now: int
+    """The time of the batch in microseconds."""
     plan: str
+    """The path of its physical plan."""
     generation: int
     epoch: Epoch
-    clocks: Mapping[str, Clock]
-    rewrite: tuple[Moved, ...] = ()
-    backfill: tuple[tuple[str, int, int], ...] = ()
+    clocks: Mapping[str, StreamClock]
+    """By stream, as of the start of the batch."""
+    relayout: tuple[RelayoutRange, ...] = ()
+    backfill: tuple[BackfillRange, ...] = ()
 
     @property
     def watermarks(self) -> dict[str, int | None]:
-        return {name: clock.mark for name, clock in self.clocks.items()}
+        return {name: clock.watermark for name, clock in self.clocks.items()}
 
 
-def record_path(batch: int) -> str:
+_CODEC: Codec[BatchDecision] = Codec(BatchDecision)
+
+
+def decision_path(batch: int) -> str:
     return f"{FOLDER}/{batch:09d}.json"
 
 
-def write_record(storage: Storage, batch: int, record: Record) -> None:
-    told = {
-        "now": record.now,
-        "plan": record.plan,
-        "generation": record.generation,
-        "epoch": [*record.epoch],
-        "clocks": {name: [clock.high, clock.mark, clock.seen] for name, clock in record.clocks.items()},
-        "rewrite": [[*moved] for moved in record.rewrite],
-        "backfill": [[*piece] for piece in record.backfill],
-    }
-    write_json(storage, record_path(batch), told)
+def write_decision(storage: Storage, batch: int, decision: BatchDecision) -> None:
+    write_record(storage, decision_path(batch), _CODEC, decision)
 
 
-def read_record(storage: Storage, batch: int) -> Record | None:
-    if not storage.exists(record_path(batch)):
-        return None
-    told = read_json(storage, record_path(batch))
-    return Record(
-        now=told["now"],
-        plan=told["plan"],
-        generation=told["generation"],
-        epoch=Epoch(*told["epoch"]),
-        clocks={name: Clock(*clock) for name, clock in told["clocks"].items()},
-        rewrite=tuple(Moved(*moved) for moved in told["rewrite"]),
-        backfill=tuple((store, first, upto) for store, first, upto in told["backfill"]),
-    )
+def read_decision(storage: Storage, batch: int) -> BatchDecision | None:
+    return read_record(storage, decision_path(batch), _CODEC) if storage.exists(decision_path(batch)) else None
 
 
-def stale_records(storage: Storage, next_batch: int) -> list[str]:
-    return [path for name in storage.list(FOLDER) if (path := f"{FOLDER}/{name}") != record_path(next_batch)]
+def obsolete_decisions(storage: Storage, next_batch: int) -> list[str]:
+    return [path for name in storage.list(FOLDER) if (path := f"{FOLDER}/{name}") != decision_path(next_batch)]

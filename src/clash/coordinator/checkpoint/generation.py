@@ -1,169 +1,128 @@
-"""A generation: the batches under one set-up and one plan, and since when each part of its state has been what it is.
+"""A generation: the batches under one set-up and one plan.
 
-Invariant: generations are numbered in order; each starts with a batch and is recorded before that batch is. Of two that start with the same
-batch the later one counts: a batch that failed was begun again under another program. An intermediate store keeps
-its beginning as long as every generation has it: one that was dropped and comes back is a new one. A column counts as kept since it was
-last missing, a layout since it was last another.
+Invariant: generations are numbered in order; each begins with a batch and is recorded before that batch is. Of two that begin with the same
+batch the later one counts: a batch that failed was decided again under another program.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from itertools import islice
 
-from clash.coordinator.lifecycle.store_bootstrap import Adoption, choose_donors
-from clash.coordinator.checkpoint.manifest import Manifest
-from clash.coordinator.checkpoint.plan_record import plan_from_json, plan_to_json
+from clash.codec import Codec
+from clash.coordinator.control.job import ProgramRecord
 from clash.coordinator.control.setup import Setup
-from clash.protocol.batch import ContainerRecord, Laid
+from clash.coordinator.lifecycle.store_bootstrap import Bootstrap, RetainedState, choose_bootstraps
+from clash.coordinator.lifecycle.store_history import StoreHistory
 from clash.model.layout import Layout
-from clash.planner.orders import StoreKey, StorePlan
-from clash.planner.plan import Plan
-from clash.topology import Topology
-from clash.plan.visibility import Past
+from clash.model.statistics import Statistics
+from clash.plan.codecs import SHARED
+from clash.plan.logical import LogicalPlan, StoreKey, StorePlan
+from clash.plan.topology import Topology
+from clash.plan.validate_plan import validate_plan
+from clash.plan.validate_topology import validate_topology
+from clash.plan.visibility import VisibilityBounds
+from clash.protocol.containers import ContainerRecord
+from clash.topology.build import build_topology
 
-FOLDER = "generations"
-BEGINNING = Manifest()
-
-
-class Begun(NamedTuple):
-    """The generation that introduced an intermediate store, and its first arrival."""
-
-    generation: int
-    arrival: int
+_MAX_STATISTICS = 2_000  # of one kind in a record: more than a workload of any sensible size has, and they are copied with every generation
 
 
 @dataclass(frozen=True)
 class Generation:
-    """`arrival`: of the first tuple under it. `program`: what the program asked for at its last start. `timed`: do tuples carry event
-    times? `predicted`: what the planner expected the plan before and this one to cost, where it compared them. `adopted`: with what its new
-    base stores begin."""
+    number: int
+    batch: int
+    """Its first batch."""
+    arrival: int
+    """The first arrival of that batch."""
+    setup: Setup
+    program: ProgramRecord
+    """What the program declared at its last start."""
+    plan: LogicalPlan
+    timed: bool
+    """Whether tuples carry event times."""
+    reason: str
+    """Why it began."""
+    stores: StoreHistory = field(default_factory=StoreHistory)
+    predicted: tuple[float, float] | None = None
+    """What the planner expected the plan before and this one to cost, where it compared them."""
+    bootstraps: tuple[Bootstrap, ...] = ()
+    """With what its new base stores begin."""
+
+    @cached_property
+    def topology(self) -> Topology:
+        """As if every step may see every stored row."""
+        return build_topology(self.plan)
+
+    def visibility(
+        self, containers: Iterable[ContainerRecord], filled: frozenset[str] = frozenset(), filling: frozenset[str] = frozenset()
+    ) -> VisibilityBounds:
+        """Which of the stored rows steps may see. `filled`, `filling`: the intermediate stores whose earlier rows were filled in, or are."""
+        added = {query.name: query.arrival for query in self.setup.queries if query.arrival is not None}
+        without_history = [query.name for query in self.setup.queries if not query.history]
+        return self.stores.visibility(containers, added, without_history, self.arrival, filled, filling)
+
+
+GENERATION: Codec[Generation] = Codec(Generation, SHARED, compact=True)
+
+
+@dataclass(frozen=True)
+class NextGeneration:
+    """Where a generation begins, and why."""
 
     number: int
     batch: int
     arrival: int
-    setup: Setup
-    program: Mapping[str, Any]
-    plan: Plan
-    timed: bool
-    introduced: Mapping[str, Begun]
-    columns: Mapping[str, Mapping[str, int]]
-    laid: Mapping[str, Laid]
     reason: str
     predicted: tuple[float, float] | None = None
-    adopted: tuple[Adoption, ...] = ()
-
-    def past(
-        self, containers: Iterable[ContainerRecord], filled: frozenset[str] = frozenset(), filling: frozenset[str] = frozenset()
-    ) -> Past:
-        """What the live containers lack. Only how it compares with the bounds is told of their age, so that the past, and with it the
-        topology, stays the same from batch to batch."""
-        oldest = oldest_arrivals(containers)
-        least = min(oldest.values(), default=self.arrival)
-        introduced = {store: begun.arrival for store, begun in self.introduced.items() if begun.arrival > least}
-        added = {query.name: query.arrival for query in self.setup.queries if query.arrival is not None and query.arrival > least}
-        columns = {
-            store: late for store, all_ in self.columns.items() if (late := {name: since for name, since in all_.items() if since > least})
-        }
-        bounds = {*introduced.values(), *added.values(), *(since for late in columns.values() for since in late.values())}
-        if not bounds:
-            return Past()
-        ages = {store: max((bound for bound in bounds if bound <= first), default=0) for store, first in oldest.items()}
-        fresh = frozenset(query.name for query in self.setup.queries if not query.history and query.name in added)
-        return Past(introduced, filled & introduced.keys(), filling, added, fresh, columns, ages)
-
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "number": self.number,
-            "batch": self.batch,
-            "arrival": self.arrival,
-            "setup": self.setup.to_json(),
-            "program": dict(self.program),
-            "plan": plan_to_json(self.plan),
-            "timed": self.timed,
-            "introduced": {store: [*begun] for store, begun in self.introduced.items()},
-            "columns": {store: dict(columns) for store, columns in self.columns.items()},
-            "laid": {store: laid.to_json() for store, laid in self.laid.items()},
-            "reason": self.reason,
-            "predicted": None if self.predicted is None else [*self.predicted],
-            "adopted": [[*adoption] for adoption in self.adopted],
-        }
-
-    @staticmethod
-    def from_json(data: Mapping[str, Any]) -> Generation:
-        setup = Setup.from_json(data["setup"])
-        predicted = data["predicted"]
-        read = {
-            "setup": setup,
-            "plan": plan_from_json(data["plan"], setup.by_name),
-            "introduced": {store: Begun(*begun) for store, begun in data["introduced"].items()},
-            "laid": {store: Laid.from_json(laid) for store, laid in data["laid"].items()},
-            "predicted": None if predicted is None else (predicted[0], predicted[1]),
-            "adopted": tuple(Adoption(*adoption) for adoption in data["adopted"]),
-        }
-        return Generation(**{**data, **read})
 
 
-def next_generation(
-    previous: Generation | None,
-    number: int,
-    batch: int,
-    arrival: int,
-    setup: Setup,
-    program: Mapping[str, Any],
-    plan: Plan,
-    reason: str,
-    predicted: tuple[float, float] | None = None,
-    known: Manifest = BEGINNING,
+def begin_generation(
+    previous: Generation | None, start: NextGeneration, setup: Setup, program: ProgramRecord, plan: LogicalPlan, state: RetainedState
 ) -> Generation:
-    """The generation that starts with `batch`, whose first arrival is `arrival`, after what is `known`; `previous`: that of the batch
-    before."""
+    """The generation after `previous`, over a state. Raises `PlanError` if the plan must not run."""
     plan = _over_streams(plan, setup)
-    topology, timed = plan.topology, plan.topology.timed
-    before = previous.introduced if previous is not None and previous.timed == timed else {}  # else the rows have other columns
-    begun = {query.name: query.history for query in setup.queries if query.batch is None}
-    adopted = () if previous is None else choose_donors(previous.plan.topology, topology, known, begun)
-    sources = {adoption.store: adoption.source for adoption in adopted}
-    introduced = {store.id: before.get(store.id, Begun(number, arrival)) for store in topology.stores if store.join is not None}
-    laid = {}
-    for store in topology.stores:
-        now = Laid(number, store.layouts, plan.workers)
-        old = None if previous is None else previous.laid.get(store.id)
-        anew = store.id in sources or (store.id in introduced and introduced[store.id].generation == number)
-        laid[store.id] = now if old is None or anew or old[1:] != now[1:] else old
-    live = tuple(replace(q, batch=batch, arrival=arrival) if q.batch is None else q for q in setup.queries)
-    setup = replace(setup, queries=live)
-    columns = _columns(previous, arrival, topology, sources)
-    return Generation(number, batch, arrival, setup, program, plan, timed, introduced, columns, laid, reason, predicted, adopted)
+    validate_plan(plan)
+    topology = build_topology(plan)
+    validate_topology(topology)
+    new_queries = {query.name: query.history for query in setup.queries if query.batch is None}
+    bootstraps = () if previous is None else choose_bootstraps(previous.topology, topology, state, new_queries)
+    sources = {bootstrap.store: bootstrap.source for bootstrap in bootstraps}
+    history = StoreHistory() if previous is None else previous.stores
+    same_rows = previous is not None and previous.timed == topology.timed
+    begun = tuple(replace(q, batch=start.batch, arrival=start.arrival) if q.batch is None else q for q in setup.queries)
+    return Generation(
+        number=start.number,
+        batch=start.batch,
+        arrival=start.arrival,
+        setup=replace(setup, queries=begun),
+        program=program,
+        plan=plan,
+        timed=topology.timed,
+        reason=start.reason,
+        stores=history.next(topology, start.number, start.arrival, sources, same_rows),
+        predicted=start.predicted,
+        bootstraps=bootstraps,
+    )
 
 
-def _over_streams(plan: Plan, setup: Setup) -> Plan:
-    """Some may have been added since it was made. One that is kept for queries to come has a store, read by nobody yet."""
-    plan = replace(plan, asked=replace(plan.asked, streams=setup.by_name))
+def _over_streams(plan: LogicalPlan, setup: Setup) -> LogicalPlan:
+    """The plan over the streams of now: some may have been added since it was made. A stream that is retained for queries to come has a store
+    that no query reads yet."""
+    statistics = plan.request.statistics
+    request = replace(plan.request, streams=setup.by_name, statistics=_bounded(statistics))
     stored = {store.key.stream for store in plan.stores}
     names = [stream.name for stream in setup.streams if stream.keep == "all" and stream.name not in stored]
-    extra = tuple(StorePlan(StoreKey(name, None), (Layout("hash"),), plan.asked.statistics.rate(name), 0.0) for name in names)
-    return replace(plan, stores=(*plan.stores, *extra))
+    extra = tuple(StorePlan(StoreKey(name, None), (Layout("hash"),), statistics.rate(name), 0.0) for name in names)
+    return replace(plan, request=request, stores=(*plan.stores, *extra))
 
 
-def oldest_arrivals(containers: Iterable[ContainerRecord]) -> dict[str, int]:
-    """Per store the smallest arrival of any row."""
-    found: dict[str, int] = {}
-    for record in containers:
-        found[record.store] = min(record.oldest, found.get(record.store, record.oldest))
-    return found
-
-
-def _columns(previous: Generation | None, arrival: int, topology: Topology, sources: Mapping[str, str]) -> dict[str, dict[str, int]]:
-    all_kept = {stream.name for stream in topology.streams if stream.keep == "all"}
-    found = {}
-    for store in topology.stores:
-        if store.stream is not None and store.stream not in all_kept:
-            before = {} if previous is None else previous.columns.get(sources.get(store.id, store.id), {})
-            found[store.id] = {column.column: before.get(column.column, arrival) for column in store.columns}
-    return found
-
-
-def generation_path(number: int) -> str:
-    return f"{FOLDER}/{number:06d}.json"
+def _bounded(statistics: Statistics) -> Statistics:
+    return replace(
+        statistics,
+        rates=dict(islice(statistics.rates.items(), _MAX_STATISTICS)),
+        selectivities=dict(islice(statistics.selectivities.items(), _MAX_STATISTICS)),
+        sizes=dict(islice(statistics.sizes.items(), _MAX_STATISTICS)),
+    )

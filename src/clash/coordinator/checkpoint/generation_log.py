@@ -1,113 +1,146 @@
-"""The generations that a checkpoint remembers, and what they cost.
+"""The generations of a checkpoint, and what they cost.
 
-Invariant: a generation's record is written before the batch that starts it is recorded; one that no batch ran under is rubbish of a
-process that was killed in between, and its number is used again. Records stay: they say what ran when, and why.
+Invariant: a generation is written before the batch that begins it is recorded; one that no batch ran under is left over from a process that was
+killed in between, and its number is used again. Records stay: they say what ran when, and why.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
 from threading import Lock
 from typing import Any
 
-from clash.coordinator.checkpoint.generation import FOLDER, Generation, generation_path
-from clash.coordinator.adaptive.generation_cost import Measured, micros
-from clash.coordinator.control.setup import Live
-from clash.model.query import Query
-from clash.state.json_records import read_json, write_json
+from clash.codec import Codec
+from clash.coordinator.adaptive.generation_cost import GenerationCost, micros_per_tuple
+from clash.coordinator.checkpoint.generation import GENERATION, Generation
+from clash.coordinator.control.setup import LiveQuery
+from clash.state.json_records import read_json, read_record, write_json, write_record
 from clash.state.storage import Storage
-from clash.plan.json_codecs import query_from_json
+
+FOLDER = "generations"
+_COST: Codec[GenerationCost] = Codec(GenerationCost)
 
 
-class History:
+@dataclass(frozen=True)
+class GenerationOutline:
+    """What is shown of a generation."""
+
+    generation: int
+    batch: int
+    reason: str
+    queries: list[str]
+    workers: int
+    stores: int
+    cost: float
+    predicted_old: float | None
+    predicted_new: float | None
+
+
+_OUTLINE: Codec[GenerationOutline] = Codec(GenerationOutline)
+
+
+class GenerationLog:
     def __init__(self, storage: Storage) -> None:
         self.storage = storage
-        self._read: dict[int, Generation] = {}
-        self._told: dict[int, dict[str, Any]] = {}
-        self._names: dict[str, int] | None = None
-        self._naming = Lock()  # calls and borders may ask for names
+        self._cached: dict[int, Generation] = {}
+        self._outlines: dict[int, GenerationOutline] = {}
+        self._names: dict[str, int] | None = None  # by query, the last generation that had it; None until it is needed
+        self._names_lock = Lock()  # calls and boundaries look up names
 
     def read(self, number: int) -> Generation:
-        if number not in self._read:
-            self._read[number] = Generation.from_json(read_json(self.storage, generation_path(number)))
-        return self._read[number]
+        if number not in self._cached:
+            self._cached[number] = read_record(self.storage, generation_path(number), GENERATION)
+        return self._cached[number]
 
     def write(self, generation: Generation) -> None:
-        write_json(self.storage, generation_path(generation.number), generation.to_json())
-        self._read[generation.number] = generation
-        self._told.pop(generation.number, None)
-        with self._naming:
+        outline = outline_of(generation)
+        data = {**GENERATION.encode(generation), "outline": _OUTLINE.encode(outline)}  # readable without the rest
+        write_json(self.storage, generation_path(generation.number), data)
+        self._cached[generation.number], self._outlines[generation.number] = generation, outline
+        with self._names_lock:
             if self._names is not None and generation.number in self._names.values():
-                self._names = None  # its number was used before, by one that no batch ran under
+                self._names = None  # the number was used before, by a generation that no batch ran under
             elif self._names is not None:
                 self._names |= dict.fromkeys(generation.setup.names, generation.number)
 
-    def keep(self, live: set[int]) -> None:
-        """Forgets, in memory, what no live container belongs to."""
-        self._read = {number: generation for number, generation in self._read.items() if number in live}
+    def forget_except(self, live: set[int]) -> None:
+        """Forgets, in memory, the generations to which no live container belongs."""
+        self._cached = {number: generation for number, generation in self._cached.items() if number in live}
 
-    def drop_after(self, number: int) -> None:
-        gone = [f"{FOLDER}/{name}" for name in self.storage.list(FOLDER) if _number(name) > number]
-        self.storage.delete(gone)
+    def files_after(self, number: int) -> list[str]:
+        """The files of generations after one, which no batch ran under."""
+        return [f"{FOLDER}/{name}" for name in self.storage.list(FOLDER) if _number(name) > number]
 
-    def write_measured(self, number: int, sums: Measured) -> None:
+    def write_cost(self, number: int, cost: GenerationCost) -> None:
         """What a generation has cost, when it is over."""
-        if not self.storage.exists(_measured(number)):
-            write_json(self.storage, _measured(number), [*sums])
+        if not self.storage.exists(_cost_path(number)):
+            write_record(self.storage, _cost_path(number), _COST, cost)
 
-    def last_of(self, query: str) -> tuple[Live, Query] | None:
+    def last_query(self, name: str) -> LiveQuery | None:
         """The query that had this name last, live or not."""
-        with self._naming:
+        with self._names_lock:
             if self._names is None:
-                found: dict[str, int] = {}
-                for number in sorted(map(_number, self._records())):
-                    data = read_json(self.storage, generation_path(number))
-                    found |= {live["asked"]["name"]: number for live in data["setup"]["queries"]}
-                self._names = found
-            if query not in self._names:
-                return None
-            data = read_json(self.storage, generation_path(self._names[query]))
-        live = next(Live.from_json(q) for q in data["setup"]["queries"] if q["asked"]["name"] == query)
-        return live, next(query_from_json(q) for q in data["plan"]["queries"] if q["name"] == query)
+                names: dict[str, int] = {}
+                for number in self._recorded():
+                    names |= dict.fromkeys(self._outline(number).queries, number)
+                self._names = names
+            number_of_last = self._names.get(name)
+        if number_of_last is None:
+            return None
+        cached = self._cached.get(number_of_last)
+        return (cached or read_record(self.storage, generation_path(number_of_last), GENERATION)).setup.query(name)
 
-    def told(self, measured: Mapping[int, Measured], last: int) -> list[dict[str, Any]]:
-        """Every generation up to `last`, oldest first; costs are µs of all tasks per tuple."""
-        found: list[dict[str, Any]] = []
-        before = Measured()
+    def outlines(self, costs: Mapping[int, GenerationCost], last: int) -> list[dict[str, Any]]:
+        """Every generation up to `last`, oldest first, for users; costs are microseconds of all tasks per tuple."""
+        listed: list[dict[str, Any]] = []
+        before = GenerationCost()
         for number in range(last + 1):
-            if number not in self._told:
-                self._told[number] = _brief(read_json(self.storage, generation_path(number)))
-            sums = measured.get(number) or self._measured(number)
-            costs = {"batches": sums.batches, "measured_before": micros(before.recent), "measured": sums.micros}
-            found.append({**self._told[number], **costs})
-            before = sums if sums.batches else before
-        return found
+            cost = costs.get(number) or self._read_cost(number)
+            measured = {
+                "batches": cost.batches,
+                "measured_before": micros_per_tuple(before.recent),
+                "measured": cost.micros_per_tuple,
+            }
+            listed.append({**asdict(self._outline(number)), **measured})
+            before = cost if cost.batches else before
+        return listed
 
-    def _measured(self, number: int) -> Measured:
-        path = _measured(number)
-        return Measured.from_json(read_json(self.storage, path)) if self.storage.exists(path) else Measured()
+    def _outline(self, number: int) -> GenerationOutline:
+        if number not in self._outlines:
+            self._outlines[number] = _OUTLINE.decode(read_json(self.storage, generation_path(number))["outline"])
+        return self._outlines[number]
 
-    def _records(self) -> Iterator[str]:
-        return (name for name in self.storage.list(FOLDER) if name.endswith(".json") and ".measured." not in name)
+    def _read_cost(self, number: int) -> GenerationCost:
+        path = _cost_path(number)
+        return read_record(self.storage, path, _COST) if self.storage.exists(path) else GenerationCost()
 
-
-def _brief(data: Mapping[str, Any]) -> dict[str, Any]:
-    old, new = data["predicted"] or (None, None)
-    return {
-        "generation": data["number"],
-        "batch": data["batch"],
-        "reason": data["reason"],
-        "queries": [query["asked"]["name"] for query in data["setup"]["queries"]],
-        "workers": data["setup"]["workers"],
-        "stores": len(data["plan"]["stores"]),
-        "cost": data["plan"]["cost"],
-        "predicted_old": old,
-        "predicted_new": new,
-    }
+    def _recorded(self) -> list[int]:
+        names = [name for name in self.storage.list(FOLDER) if name.endswith(".json") and ".cost." not in name]
+        return sorted(map(_number, names))
 
 
-def _measured(number: int) -> str:
-    return generation_path(number).replace(".json", ".measured.json")
+def outline_of(generation: Generation) -> GenerationOutline:
+    old, new = generation.predicted or (None, None)
+    return GenerationOutline(
+        generation=generation.number,
+        batch=generation.batch,
+        reason=generation.reason,
+        queries=list(generation.setup.names),
+        workers=generation.setup.workers,
+        stores=len(generation.plan.stores),
+        cost=generation.plan.cost,
+        predicted_old=old,
+        predicted_new=new,
+    )
+
+
+def generation_path(number: int) -> str:
+    return f"{FOLDER}/{number:06d}.json"
+
+
+def _cost_path(number: int) -> str:
+    return f"{FOLDER}/{number:06d}.cost.json"
 
 
 def _number(name: str) -> int:

@@ -1,79 +1,82 @@
-"""What a program asks for, as the checkpoint remembers it."""
+"""What a program declares: streams, queries, sinks and options."""
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Literal
 
 from clash.errors import OptionError
 from clash.model.statistics import Statistics
 from clash.model.stream import Stream
-from clash.planner.cost_model import CostName, LayoutRule
-from clash.planner.search_space import StrategyName
+from clash.plan.options import CostName, LayoutRule, StrategyName
 
 SinkKind = Literal["checkpoint", "parquet", "memory", "console", "foreach"]
-FORMAT = 5
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")
 
 
 @dataclass(frozen=True, slots=True)
-class SinkRecord:
-    """Where a query's results go. `path` is a Parquet sink's; the others' files are under the checkpoint."""
+class SinkSpec:
+    """Where the results of a query go, as far as it is recorded: a function is not."""
 
     kind: SinkKind = "checkpoint"
     path: str | None = None
+    """The folder of a Parquet sink; result files of other sinks are under the checkpoint."""
 
     @property
     def folder(self) -> str | None:
-        """A Parquet sink's folder in one spelling, whichever way its path is written; None for other sinks."""
+        """The folder of a Parquet sink in one spelling, whichever way its path is written; None for other sinks."""
         if self.path is None:
             return None
         local = re.sub("^file:/*", "/", self.path)
         return self.path.rstrip("/") if _SCHEME.match(local) else os.path.realpath(local)
 
     @property
-    def handed_over(self) -> bool:
-        """Is it a function that gets the results of a batch, rather than a folder that keeps them?"""
+    def is_function(self) -> bool:
+        """Whether a function gets the results of each batch, rather than a folder that keeps them."""
         return self.kind in ("memory", "console", "foreach")
 
-    def place(self, uri: str, query: str) -> tuple[str, str]:
-        """The storage, and the folder in it, for the result files."""
+    def location(self, uri: str, folder: str) -> tuple[str, str]:
+        """The storage, and the folder in it, for result files; `uri` is the checkpoint's, `folder` that of the query in it."""
         if self.kind == "parquet":
             return str(self.path), ""
-        return uri, f"{'handover' if self.handed_over else 'results'}/{query}"
+        return uri, f"{'handover' if self.is_function else 'results'}/{folder}"
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class QueryRequest:
     """A query as the program wrote it."""
 
     name: str
     text: str
     windows: tuple[tuple[str, str], ...] = ()
-    sink: SinkRecord = SinkRecord()
+    """Windows by alias or stream that differ from those of the streams."""
+    sink: SinkSpec = SinkSpec()
 
     @property
     def meaning(self) -> tuple[str, tuple[tuple[str, str], ...]]:
-        """Two that agree in it are the same query: the layout of a text does not matter."""
+        """Two requests that agree in it are the same query: the layout of a text does not matter."""
         return " ".join(self.text.split()), tuple(sorted(self.windows))
-
-    def to_json(self) -> dict[str, Any]:
-        return {"name": self.name, "text": self.text, "windows": dict(self.windows), "sink": asdict(self.sink)}
-
-    @staticmethod
-    def from_json(data: Mapping[str, Any]) -> Asked:
-        return Asked(data["name"], data["text"], tuple(data["windows"].items()), SinkRecord(**data["sink"]))
 
 
 @dataclass(frozen=True)
-class Job:
-    """`epoch`: a duration, or a number of micro-batches. Not `adaptive`: the plan changes only with queries, streams and workers."""
+class ProgramRecord:
+    """What the next start of a program is compared with. Statistics are not part of it: the plan that they led to is recorded."""
 
+    queries: tuple[QueryRequest, ...]
+    workers: int
+    strategy: StrategyName
+    cost: CostName
+    layouts: LayoutRule
+    mirs: bool
+
+
+@dataclass(frozen=True)
+class JobSpec:
     streams: tuple[Stream, ...]
-    queries: tuple[Asked, ...]
+    queries: tuple[QueryRequest, ...]
     workers: int = 4
     strategy: StrategyName = "global"
     cost: CostName = "full"
@@ -81,38 +84,31 @@ class Job:
     mirs: bool = True
     statistics: Statistics | None = None
     epoch: str | int = "1 second"
+    """A duration, or a number of micro-batches."""
     adaptive: bool = True
+    """Otherwise the plan changes only with queries, streams and workers."""
 
     def __post_init__(self) -> None:
-        refuse_twice(self.streams, self.queries)
+        refuse_duplicates(self.streams, self.queries)
 
-    def to_json(self) -> dict[str, Any]:
-        """What the next start is compared with. Statistics are not part of it: the plan that they led to is recorded."""
-        return {
-            "queries": [{**query.to_json(), "text": query.meaning[0]} for query in self.queries],
-            "options": {
-                "workers": self.workers,
-                "strategy": self.strategy,
-                "cost": self.cost,
-                "layouts": self.layouts,
-                "mirs": self.mirs,
-            },
-        }
+    def record(self) -> ProgramRecord:
+        queries = tuple(replace(query, text=query.meaning[0], windows=query.meaning[1]) for query in self.queries)
+        return ProgramRecord(queries, self.workers, self.strategy, self.cost, self.layouts, self.mirs)
 
 
-def refuse_taken(stream: str, there: Iterable[str]) -> None:
-    """Queries may write a name in another case, as long as one stream is meant: another one must not change what they mean."""
-    taken = next((name for name in there if name.lower() == stream.lower()), None)
+def refuse_taken_name(stream: str, names: Iterable[str]) -> None:
+    """Queries may write a name in another case, as long as one stream is meant: another stream must not change what they mean."""
+    taken = next((name for name in names if name.lower() == stream.lower()), None)
     if taken is not None:
-        told = repr(stream) if taken == stream else f"{stream!r} and {taken!r} differ in case only"
-        raise OptionError("there is a stream of that name already", told, "give the new one another name")
+        detail = repr(stream) if taken == stream else f"{stream!r} and {taken!r} differ in case only"
+        raise OptionError("there is a stream of that name already", detail, "give the new one another name")
 
 
-def refuse_twice(streams: Iterable[Stream], queries: Iterable[Asked]) -> None:
-    """Names are unique, and so are folders."""
+def refuse_duplicates(streams: Iterable[Stream], queries: Iterable[QueryRequest]) -> None:
+    """Names are unique, and so are the folders of results."""
     queries, names = tuple(queries), [stream.name for stream in streams]
     for at, name in enumerate(names):
-        refuse_taken(name, names[:at])
+        refuse_taken_name(name, names[:at])
     for what, values, hint in (
         ("queries of one name", [q.name for q in queries], "give one of them another name"),
         ("queries write to one folder", [q.sink.folder for q in queries if q.sink.folder is not None], "give each a folder of its own"),
@@ -122,10 +118,11 @@ def refuse_twice(streams: Iterable[Stream], queries: Iterable[Asked]) -> None:
             raise OptionError(f"two {what}", repr(twice[0]), hint)
 
 
-def reading_order(streams: Iterable[Stream], statistics: Statistics | None) -> list[str]:
-    """The fastest stream in the middle, the others on both sides of it, so that halves of the list have about as many tuples.
+def initial_source_order(streams: Iterable[Stream], statistics: Statistics | None) -> list[str]:
+    """The fastest stream in the middle and the others on both sides of it, so that halves of the list have about as many tuples.
 
-    Spark cuts what is read into ranges of this order, one per ingest task, and knows nothing of their sizes. Else as declared.
+    Spark cuts what is read into ranges of this order, one per ingest task, and knows nothing of their sizes. Without statistics the streams
+    are in the order in which they were declared.
     """
     names = [stream.name for stream in streams]
     if statistics is None:

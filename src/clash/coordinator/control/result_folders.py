@@ -1,81 +1,83 @@
-"""Folders of results: whoever reads one finds one set of columns there.
+"""Folders of results: a reader of one finds one set of columns in it.
 
-Invariant: under the checkpoint, a query with other columns than the last one of its name has a folder of its own. Those of Parquet sinks
-belong to the user: what a query of ours has written to one, under whatever name and checkpoint, or may still write before its last batch
-is over, has the columns of the query that writes there next. Anything else is refused before it runs.
+Invariant: under the checkpoint, a query with other columns than the last one of its name has a folder of its own. Folders of Parquet sinks
+belong to the user: what a query of any checkpoint has written to one, or may still write before its last batch is over, has the columns of the
+query that writes there next. Anything else is refused before it runs.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import replace
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from clash.coordinator.checkpoint.generation_log import History
-from clash.coordinator.control.setup import Live, Setup
+from clash.coordinator.control.setup import LiveQuery, Setup
 from clash.errors import OptionError
-from clash.planner.plan import Plan
+from clash.expressions import arrow_type
+from clash.model.query import Query
+from clash.protocol.result_files import RESULT_FILE
 from clash.state.storage import open_storage
-from clash.workers.program import result_schema
 
-_OURS = re.compile(r"part-\d{9}-[0-9a-f]{8}-.*\.parquet")  # as clash.workers.result_writer names them: what others left there is not judged
+Columns = list[tuple[str, pa.DataType]]
+FormerQuery = Callable[[str], LiveQuery | None]  # the query that had a name last, live or not
+_MAX_SHOWN = 12
 
 
-def shelved(setup: Setup, plan: Plan, history: History, number: int) -> Setup:
-    """The set-up of a new generation, with the folders of new queries whose name another one had."""
+def assign_result_folders(setup: Setup, former: FormerQuery, generation: int) -> Setup:
+    """The set-up of a new generation, in which new queries have a folder of their own where another query of their name left other columns."""
     queries = []
-    outputs = {q.name: [(o.name, o.expression.type) for o in q.outputs] for q in plan.queries}
-    for query in setup.queries:
-        former = history.last_of(query.name) if query.batch is None and query.asked.sink.kind != "parquet" else None
-        if former is not None:
-            same = [(o.name, o.expression.type) for o in former[1].outputs] == outputs[query.name]
-            query = replace(query, folder=former[0].folder if same else f"{query.name}.{number}")
-        queries.append(query)
+    for live in setup.queries:
+        last = former(live.name) if live.batch is None and live.request.sink.kind != "parquet" else None
+        if last is not None:
+            same = _outputs(last.query) == _outputs(live.query)
+            live = replace(live, folder=last.folder if same else f"{live.name}.{generation}")
+        queries.append(live)
     return replace(setup, queries=tuple(queries))
 
 
-def refuse_mixed(after: Setup, *before: Setup) -> None:
-    """`before`: the set-ups that run, or wait for a border. Only what is new in `after` is looked at."""
-    known = {(query.asked.meaning, query.asked.sink.folder) for setup in before for query in setup.queries}
-    for query in after.queries:
-        asked = query.asked
-        if asked.sink.folder is None or (asked.meaning, asked.sink.folder) in known:
+def refuse_mixed_columns(after: Setup, *before: Setup) -> None:
+    """Raises an OptionError for a new query that writes to a Parquet folder with results of other columns. `before`: the set-ups that run,
+    or wait for a boundary; only what is new in `after` is checked."""
+    known = {(query.request.meaning, query.request.sink.folder) for setup in before for query in setup.queries}
+    for live in after.queries:
+        request = live.request
+        if request.sink.folder is None or (request.meaning, request.sink.folder) in known:
             continue
-        wanted = _columns(after, query)
-        for writer, columns in _written(asked.sink.path or "", asked.sink.folder, before):
-            if columns != wanted:
+        columns = _columns(live.query)
+        for writer, others in _written(request.sink.path or "", request.sink.folder, before):
+            if others != columns:
                 raise OptionError(
                     "the folder has results with other columns",
-                    f"query {query.name} gives {_shown(wanted)}; {writer} {_shown(columns)}",
+                    f"query {live.name} gives {_shown(columns)}; {writer} {_shown(others)}",
                     'give it another folder: sink=clash.sinks.Parquet("…")',
                 )
 
 
-Columns = list[tuple[str, pa.DataType]]
+def _outputs(query: Query) -> list[tuple[str, str]]:
+    return [(output.name, output.expression.type) for output in query.outputs]
 
 
-def _columns(setup: Setup, query: Live) -> Columns:
-    return [(field.name, field.type) for field in result_schema(setup.parse(query.asked))]
+def _columns(query: Query) -> Columns:
+    return [(name, arrow_type(kind)) for name, kind in _outputs(query)]
 
 
 def _written(path: str, folder: str, before: Iterable[Setup]) -> Iterator[tuple[str, Columns]]:
-    """What is there, or will be: who says so, and its columns."""
+    """The columns that are in the folder, or will be, each with who wrote them."""
     for setup in before:
-        for query in setup.queries:
-            if query.asked.sink.folder == folder:
-                yield f"query {query.name} writes to {path} until then, and gives", _columns(setup, query)
+        for live in setup.queries:
+            if live.request.sink.folder == folder:
+                yield f"query {live.name} writes to {path} until then, and gives", _columns(live.query)
     storage = open_storage(path)
-    names = [name for name in storage.list() if _OURS.fullmatch(name)]
-    with suppress(pa.ArrowInvalid):  # nobody can read it
+    names = [name for name in storage.list() if RESULT_FILE.fullmatch(name)]  # files of others are not judged
+    with suppress(pa.ArrowInvalid):  # not readable by anyone
         for name in names[-1:]:  # they are all alike
             schema = pq.read_schema(pa.BufferReader(storage.read(name)))
             yield f"files in {path} have", [(field.name, field.type) for field in schema]
 
 
-def _shown(columns: Columns, most: int = 12) -> str:
-    told = [f"{name} {kind}" for name, kind in columns[:most]]
-    return ", ".join([*told, *(["…"] if len(columns) > most else [])])
+def _shown(columns: Columns) -> str:
+    listed = [f"{name} {kind}" for name, kind in columns[:_MAX_SHOWN]]
+    return ", ".join([*listed, *(["…"] if len(columns) > _MAX_SHOWN else [])])

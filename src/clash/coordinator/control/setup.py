@@ -1,63 +1,60 @@
-"""What is asked for at a time: streams, live queries, workers and how to plan.
+"""The set-up: the streams, the live queries, the workers and the options of planning at one time.
 
-Invariant: a change is a function from one set-up to the next; whatever cannot be is refused here, before anything runs under it. The
-set-up of the program, what calls added and what a restart brings are all of this form, so there is one way to change.
+Invariant: a change is a function from one set-up to the next, and refuses what cannot be before anything runs under it. The job of a
+program, calls at run time and a restart all become set-ups, so there is one way to change. A live query is parsed once, when it is added.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from typing import Any
 
-from clash.coordinator.control.job import Asked, Job, refuse_taken, refuse_twice
+from clash.coordinator.control.job import JobSpec, QueryRequest, refuse_duplicates, refuse_taken_name
 from clash.errors import OptionError
+from clash.hints import did_you_mean, listed
 from clash.model.query import Query
 from clash.model.statistics import Statistics
 from clash.model.stream import Stream
-from clash.planner.cost_model import CostName, LayoutRule
-from clash.planner.solver import Aside
-from clash.planner.optimize import MOST_WORKERS, optimize, plan_nothing
-from clash.planner.plan import Plan
-from clash.planner.search_space import StrategyName
+from clash.plan.logical import LogicalPlan, PlanRequest
+from clash.plan.options import CostName, LayoutRule, StrategyName, check_workers
+from clash.planner.optimize import plan_queries
+from clash.planner.solver import SolverProcess
 from clash.sql import parse_query
-from clash.sql.name_lookup import did_you_mean, listed
-from clash.plan.json_codecs import stream_from_json, stream_to_json
+from clash.sql.statistics_text import normal_statistics
 
-_GAP = 0.05  # a plan that is provably this close to the best is not worth more of the solver's time
+_GAP = 0.05  # a plan that is provably this close to the optimum is not worth more of the solver's time
+_OPTIONS = ("workers", "strategy", "cost", "layouts", "mirs")
 
 
 @dataclass(frozen=True, slots=True)
-class Live:
-    """A query and since when it is asked: the first batch under it and that batch's first arrival; None before it has one. `folder`:
-    where its results are, if not in the folder of its name, because another query of that name has left others there."""
+class LiveQuery:
+    """A query of the set-up, and since when it is answered."""
 
-    asked: Asked
+    request: QueryRequest
+    query: Query
+    """The request, parsed over the streams of the set-up."""
     batch: int | None = None
+    """The first batch that answers it; None before there is one."""
     arrival: int | None = None
+    """The first arrival of that batch."""
     history: bool = True
+    """Whether it also joins tuples that arrived before that batch."""
     folder: str | None = None
+    """The folder of its results below the checkpoint, where that is not its name: another query of that name has left other columns there."""
 
     @property
     def name(self) -> str:
-        return self.asked.name
+        return self.request.name
 
-    def place(self, uri: str) -> tuple[str, str]:
-        return self.asked.sink.place(uri, self.folder or self.name)
-
-    def to_json(self) -> dict[str, Any]:
-        told = {"batch": self.batch, "arrival": self.arrival, "history": self.history, "folder": self.folder}
-        return {"asked": self.asked.to_json(), **told}
-
-    @staticmethod
-    def from_json(data: Mapping[str, Any]) -> Live:
-        return Live(Asked.from_json(data["asked"]), data["batch"], data["arrival"], data["history"], data["folder"])
+    def result_location(self, uri: str) -> tuple[str, str]:
+        """The storage and the folder in it for the query's result files; `uri` is the checkpoint's."""
+        return self.request.sink.location(uri, self.folder or self.name)
 
 
 @dataclass(frozen=True)
 class Setup:
     streams: tuple[Stream, ...]
-    queries: tuple[Live, ...]
+    queries: tuple[LiveQuery, ...]
     workers: int
     strategy: StrategyName
     cost: CostName
@@ -65,46 +62,45 @@ class Setup:
     mirs: bool
 
     @staticmethod
-    def of(job: Job) -> Setup:
-        queries = tuple(Live(asked) for asked in job.queries)
-        return Setup(job.streams, queries, job.workers, job.strategy, job.cost, job.layouts, job.mirs)
+    def of(job: JobSpec) -> Setup:
+        empty = Setup(job.streams, (), job.workers, job.strategy, job.cost, job.layouts, job.mirs)
+        return replace(empty, queries=tuple(empty.parse(request) for request in job.queries))
 
-    # ---- changing ----------------------------------------------------------------------------------------------
+    # ---- changes -----------------------------------------------------------------------------------------------
 
-    def add_query(self, asked: Asked, history: bool = True) -> Setup:
-        if asked.name in self.names:
-            raise OptionError("there is a query of that name already", repr(asked.name), "give the new one another name, or replace_query")
-        return self._checked(replace(self, queries=(*self.queries, Live(asked, history=history))), asked)
+    def add_query(self, request: QueryRequest, history: bool = True) -> Setup:
+        if request.name in self.names:
+            hint = "give the new one another name, or replace_query"
+            raise OptionError("there is a query of that name already", repr(request.name), hint)
+        return self._with_queries(request, lambda added: (*self.queries, added), history)
 
-    def replace_query(self, asked: Asked, history: bool = True) -> Setup:
-        self.query(asked.name)
-        new = Live(asked, history=history)
-        return self._checked(replace(self, queries=tuple(new if q.name == asked.name else q for q in self.queries)), asked)
+    def replace_query(self, request: QueryRequest, history: bool = True) -> Setup:
+        self.query(request.name)
+        return self._with_queries(request, lambda added: tuple(added if q.name == request.name else q for q in self.queries), history)
 
     def remove_query(self, name: str) -> Setup:
-        """The last one may go, too: the run reads on, and waits for others."""
+        """The last query may be removed, too: the run keeps reading and waits for others."""
         self.query(name)
         return replace(self, queries=tuple(q for q in self.queries if q.name != name))
 
     def rescale(self, workers: int) -> Setup:
-        if isinstance(workers, bool) or not isinstance(workers, int) or not 1 <= workers <= MOST_WORKERS:
-            raise OptionError("the number of workers is out of range", repr(workers), f"write a whole number from 1 to {MOST_WORKERS:,}")
+        check_workers(workers)
         return replace(self, workers=workers)
 
     def add_stream(self, stream: Stream) -> Setup:
-        refuse_taken(stream.name, self.by_name)
+        refuse_taken_name(stream.name, self.by_name)
         return replace(self, streams=(*self.streams, stream))
 
-    def not_begun(self, batch: int) -> Setup:
-        """Before that batch: the queries that it was the first for are still to begin."""
+    def before_batch(self, batch: int) -> Setup:
+        """The set-up as it was before that batch: queries that the batch is the first for have not begun."""
         return replace(self, queries=tuple(replace(q, batch=None, arrival=None) if q.batch == batch else q for q in self.queries))
 
-    def _checked(self, after: Setup, asked: Asked) -> Setup:
-        refuse_twice(after.streams, [query.asked for query in after.queries])
-        self.parse(asked)
-        return after
+    def _with_queries(self, request: QueryRequest, arrange: Arrange, history: bool) -> Setup:
+        others = [query.request for query in self.queries if query.name != request.name]
+        refuse_duplicates(self.streams, [*others, request])
+        return replace(self, queries=arrange(self.parse(request, history)))
 
-    # ---- looking -----------------------------------------------------------------------------------------------
+    # ---- reading -----------------------------------------------------------------------------------------------
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -112,97 +108,86 @@ class Setup:
 
     @property
     def by_name(self) -> dict[str, Stream]:
+        """The streams by name."""
         return {stream.name: stream for stream in self.streams}
 
-    def query(self, name: str) -> Live:
+    def query(self, name: str) -> LiveQuery:
         found = next((query for query in self.queries if query.name == name), None)
         if found is None:
             raise OptionError("unknown query", repr(name), did_you_mean(str(name), self.names, f"queries are {listed(self.names)}"))
         return found
 
-    def parse(self, asked: Asked) -> Query:
-        return parse_query(asked.name, asked.text, self.by_name, dict(asked.windows))
-
-    @property
-    def parsed(self) -> dict[str, Query]:
-        return {query.name: self.parse(query.asked) for query in self.queries}
+    def parse(self, request: QueryRequest, history: bool = True) -> LiveQuery:
+        """The request as a query over these streams that has no batch yet."""
+        return LiveQuery(request, parse_query(request.name, request.text, self.by_name, dict(request.windows)), history=history)
 
     @property
     def needed(self) -> set[str]:
-        """The streams that its queries read, and those that are kept for queries to come."""
-        kept = {stream.name for stream in self.streams if stream.keep == "all"}
-        return kept | {relation.stream for query in self.parsed.values() for relation in query.join.relations}
+        """The streams that queries read, and those that are retained for queries to come."""
+        retained = {stream.name for stream in self.streams if stream.keep == "all"}
+        return retained | {relation.stream for live in self.queries for relation in live.query.join.relations}
 
-    def fits(self, plan: Plan) -> bool:
-        """Is it a plan for these queries and workers?"""
-        windows = {name: tuple(given.items()) for name, given in plan.asked.windows.items()}
-        planned = {query.name: Asked(query.name, query.text, windows.get(query.name, ())).meaning for query in plan.queries}
-        return plan.workers == self.workers and planned == {query.name: query.asked.meaning for query in self.queries}
+    # ---- planning ----------------------------------------------------------------------------------------------
 
-    def planned_as(self, other: Setup) -> bool:
-        """Would both have the same plan? Streams that nobody reads, and sinks, do not matter to it."""
+    def fits(self, plan: LogicalPlan) -> bool:
+        """Whether the plan is one for these queries and workers."""
+        windows = {name: tuple(given.items()) for name, given in plan.request.windows.items()}
+        planned = {query.name: QueryRequest(query.name, query.text, windows.get(query.name, ())).meaning for query in plan.queries}
+        return plan.workers == self.workers and planned == {query.name: query.request.meaning for query in self.queries}
 
-        def asked(setup: Setup) -> tuple[object, ...]:
-            texts = [(query.name, query.asked.meaning) for query in setup.queries]
-            return texts, setup.workers, setup.strategy, setup.cost, setup.layouts, setup.mirs
+    def has_plan_of(self, other: Setup) -> bool:
+        """Whether both would be planned alike: streams that no query reads, and sinks, do not matter to a plan."""
 
-        return asked(self) == asked(other)
+        def relevant(setup: Setup) -> tuple[object, ...]:
+            return [(query.name, query.request.meaning) for query in setup.queries], *(getattr(setup, name) for name in _OPTIONS)
 
-    def optimize(self, statistics: Statistics | None, time_limit: float = 0, start: Plan | None = None, aside: Aside | None = None) -> Plan:
-        """Without a time limit by the heuristic alone, which never waits for the solver."""
-        if not self.queries:
-            return plan_nothing(self.streams, statistics, self.workers, self.strategy, self.cost, self.layouts, self.mirs)
-        return optimize(
-            {query.name: query.asked.text for query in self.queries},
-            statistics,
-            streams=self.streams,
-            windows={query.name: dict(query.asked.windows) for query in self.queries},
+        return relevant(self) == relevant(other)
+
+    def optimize(
+        self,
+        statistics: Statistics | None,
+        time_limit: float = 0,
+        start: LogicalPlan | None = None,
+        solver: SolverProcess | None = None,
+    ) -> LogicalPlan:
+        """A plan for the set-up. Without a time limit it is the heuristic's, which never waits for the solver."""
+        request = PlanRequest(
+            statistics=normal_statistics(statistics or Statistics(), self.by_name),
+            streams=self.by_name,
+            windows={query.name: dict(query.request.windows) for query in self.queries},
+            declared=True,
             workers=self.workers,
             strategy=self.strategy,
+            formulation="compact",
             cost=self.cost,
             layouts=self.layouts,
             mirs=self.mirs,
-            time_limit=time_limit,
+            time_limit=float(time_limit),
             gap=_GAP,
-            start=start,
-            aside=aside,
         )
+        return plan_queries(tuple(live.query for live in self.queries), request, start=start, solver=solver)
 
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "streams": [stream_to_json(stream) for stream in self.streams],
-            "queries": [query.to_json() for query in self.queries],
-            "workers": self.workers,
-            "strategy": self.strategy,
-            "cost": self.cost,
-            "layouts": self.layouts,
-            "mirs": self.mirs,
-        }
 
-    @staticmethod
-    def from_json(data: Mapping[str, Any]) -> Setup:
-        read = {"streams": tuple(map(stream_from_json, data["streams"])), "queries": tuple(map(Live.from_json, data["queries"]))}
-        return Setup(**{**data, **read})
+Arrange = Callable[[LiveQuery], tuple[LiveQuery, ...]]
 
 
 def differences(before: Setup, after: Setup) -> list[str]:
-    """What changes from one to the other, in words."""
+    """What changes from one set-up to the other, in words."""
     old, new = {q.name: q for q in before.queries}, {q.name: q for q in after.queries}
-    found = [f"query {name} removed" for name in old if name not in new]
+    changes = [f"query {name} removed" for name in old if name not in new]
     for name, query in new.items():
         if name not in old:
-            found.append(f"query {name} added" + ("" if query.history else " without history"))
+            changes.append(f"query {name} added" + ("" if query.history else " without history"))
         elif query.batch is None:
-            found.append(f"query {name} replaced" + ("" if query.history else " without history"))
-        elif query.asked.sink != old[name].asked.sink:
-            found.append(f"query {name} writes elsewhere")
-    found += _names("stream", "added", set(after.by_name) - set(before.by_name))
-    found += _names("stream", "removed", set(before.by_name) - set(after.by_name))
-    options = ("workers", "strategy", "cost", "layouts", "mirs")
-    return found + [
-        f"{name} {getattr(before, name)} → {getattr(after, name)}" for name in options if getattr(before, name) != getattr(after, name)
+            changes.append(f"query {name} replaced" + ("" if query.history else " without history"))
+        elif query.request.sink != old[name].request.sink:
+            changes.append(f"query {name} writes elsewhere")
+    changes += _each("stream", "added", set(after.by_name) - set(before.by_name))
+    changes += _each("stream", "removed", set(before.by_name) - set(after.by_name))
+    return changes + [
+        f"{name} {getattr(before, name)} → {getattr(after, name)}" for name in _OPTIONS if getattr(before, name) != getattr(after, name)
     ]
 
 
-def _names(kind: str, what: str, names: Iterable[str]) -> list[str]:
+def _each(kind: str, what: str, names: Iterable[str]) -> list[str]:
     return [f"{kind} {name} {what}" for name in sorted(names)]

@@ -1,59 +1,70 @@
-"""Which part of the past an intermediate store is filled with next, where nothing would ever end the second branch of its steps.
+"""Which arrivals an intermediate store is filled with next, where nothing else would ever end the second branch of its steps.
 
-Invariant: ranges of arrivals are filled one after the other, oldest first, until the store's beginning is reached; only then does the bound
-fall, for rows are hidden by it until all are there. One store at a time, and about as many tuples of its parts per batch as are rewritten:
-what other streams got meanwhile does not count. Where the parts expire, the bound falls by itself.
+Invariant: ranges of arrivals are filled one after the other, oldest first, until the arrival is reached with which the store was introduced;
+only then does the bound fall, for rows are hidden by it until all of them are there. One store at a time, and about as many tuples of its
+parts per batch as rows are moved by a relayout: what other streams got meanwhile does not count. Where the parts expire, the bound falls by
+itself.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import NamedTuple
 
-from clash.coordinator.checkpoint.generation import Generation, oldest_arrivals
-from clash.coordinator.lifecycle.split_points import cut, one_copy
 from clash.coordinator.lifecycle.relayout import expires
-from clash.protocol.batch import ContainerRecord, Laid
-from clash.planner.orders import StoreKey
-from clash.topology import Topology
+from clash.coordinator.lifecycle.split_points import split_at
+from clash.coordinator.lifecycle.store_history import Introduction
+from clash.plan.logical import StoreKey
 from clash.plan.store_names import store_id
-
-Piece = tuple[str, int, int]  # an intermediate store, the arrivals from, and to before, that are probed once more
-Progress = Mapping[str, tuple[int, int]]  # per store the generation that introduced it, and the arrival that is filled in up to
-
-
-def filled(generation: Generation, progress: Progress) -> frozenset[str]:
-    """The stores that have all that was completed before them."""
-    return frozenset(s for s, begun in generation.introduced.items() if s in progress and progress[s] == (begun.generation, begun.arrival))
+from clash.plan.topology import Topology
+from clash.protocol.containers import BackfillRange, ContainerRecord, LayoutVersion, first_copies, oldest_arrivals
 
 
-def next_piece(
-    generation: Generation,
+class BackfillProgress(NamedTuple):
+    generation: int
+    """The generation that introduced the store."""
+    before: int
+    """The store has the rows of all parts that arrived before."""
+
+
+Progress = Mapping[str, BackfillProgress]
+Introduced = Mapping[str, Introduction]
+
+
+def filled_stores(introduced: Introduced, progress: Progress) -> frozenset[str]:
+    """The stores that have all rows that were completed before they were introduced."""
+    return frozenset(store for store, since in introduced.items() if progress.get(store) == (since.generation, since.arrival))
+
+
+def next_range(
+    introduced: Introduced,
     topology: Topology,
     containers: Collection[ContainerRecord],
-    layouts: Mapping[str, Sequence[Laid]],
+    layouts: Mapping[str, Sequence[LayoutVersion]],
     progress: Progress,
-    most: int,
-) -> Piece | None:
+    max_rows: int,
+) -> BackfillRange | None:
+    """The range that the next batch fills; None where there is nothing to fill."""
     oldest = oldest_arrivals(containers)
-    done = filled(generation, progress)
+    filled = filled_stores(introduced, progress)
     for store in sorted(topology.stores, key=lambda store: store.id):
-        if store.join is None or store.id in done:
+        if store.join is None or store.id in filled:
             continue
-        begun = generation.introduced[store.id]
+        introduction = introduced[store.id]
         parts = [store_id(StoreKey(relation.stream, None, store.owner)) for relation in sorted(store.join.relations)]
-        older = [oldest.get(part, begun.arrival) for part in parts]
-        if max(older) >= begun.arrival or any(expires(topology, part) for part in parts):
-            continue  # no combination of old rows is left, or soon none will be
-        known, upto = progress.get(store.id, (-1, 0))
-        first = upto if known == begun.generation else max(older)  # before that some part has no row, so nothing was completed
-        found = one_copy((record for record in containers if record.last >= first), layouts)
-        replayed = [record.since(first) for part in parts for record in found if record.store == part]  # of a self join twice
-        return store.id, first, cut(replayed, most, begun.arrival)
+        oldest_parts = [oldest.get(part, introduction.arrival) for part in parts]
+        if max(oldest_parts) >= introduction.arrival or any(expires(topology, part) for part in parts):
+            continue  # no combination of older rows is left, or soon none will be
+        done = progress.get(store.id)
+        # Before the oldest row of some part nothing was completed.
+        first = done.before if done is not None and done.generation == introduction.generation else max(oldest_parts)
+        unread = first_copies((record for record in containers if record.last >= first), layouts)
+        scanned = [record.counting_from(first) for part in parts for record in unread if record.store == part]  # of a self-join twice
+        return BackfillRange(store.id, first, split_at(scanned, max_rows, introduction.arrival))
     return None
 
 
-def advanced(generation: Generation, progress: Progress, pieces: Iterable[Piece]) -> dict[str, tuple[int, int]]:
-    """The progress after a batch, of stores that there are."""
-    begun = generation.introduced
-    found = {store: at for store, at in progress.items() if store in begun and at[0] == begun[store].generation}
-    return found | {store: (begun[store].generation, upto) for store, _, upto in pieces}
+def advance_progress(introduced: Introduced, progress: Progress, ranges: Iterable[BackfillRange]) -> dict[str, BackfillProgress]:
+    """The progress after a batch, of the stores that exist."""
+    kept = {store: done for store, done in progress.items() if store in introduced and done.generation == introduced[store].generation}
+    return kept | {store: BackfillProgress(introduced[store].generation, before) for store, _, before in ranges}

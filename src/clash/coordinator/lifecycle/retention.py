@@ -1,149 +1,154 @@
-"""What base stores kept, and from which batch on the results of a new query are complete.
+"""What base stores retained, and from which batch on the results of a new query are complete.
 
-Invariant: `complete_from` is the first batch whose watermarks have passed whatever may be missing for the query: tuples that had gone from
-the store before it was asked, or that came while too few columns or rows were kept. Per store: the largest event time gone; per stream: a
-log of what its stores kept, with the largest event time under it. Every tuple that ever came is under some entry of the log.
+Invariant: a query is complete from the first batch whose watermarks have passed everything that may be missing for it: tuples that had been
+lost from a store before the query was added, or that came while too few columns or rows were retained. There is, per store, the largest event
+time lost, and per stream a log of what its stores retained with the largest event time under it. Every tuple that ever came is under some
+entry of the log.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import NamedTuple
 
-from clash.model.expressions import Expr, to_json
+from clash.model.canonical_text import expression_key
 from clash.model.query import Query
 from clash.model.relation import Relation
 from clash.model.stream import Stream
-from clash.planner.orders import StoreKey
-from clash.topology import Topology
-from clash.topology.columns import named
+from clash.plan.logical import StoreKey
 from clash.plan.store_names import store_id
+from clash.plan.topology import Topology
+from clash.topology.columns import named
 from clash.topology.stores import as_stored
 
-MOST = 64  # entries of a stream's log; beyond that the oldest are told as if nothing had been kept
-UNREAD = 1 << 63  # the event time of tuples that nobody looked at: after every one that there is
-Rule = tuple[frozenset[str], frozenset[str]]  # filters that must be true, keys that must not be NULL
-Kept = tuple[str | None, frozenset[str], frozenset[Rule]]  # a store's owner, its columns, its row filters
-Marks = Mapping[str, int | None]
+MAX_ENTRIES = 64  # of a stream's log; beyond that the oldest are merged as if nothing had been retained
+UNKNOWN_TIME = 1 << 63  # the event time of tuples that were not looked at: after every event time there is
+Watermarks = Mapping[str, int | None]
+
+
+class RowRule(NamedTuple):
+    """A row is retained if all filters are true of it, and none of the keys is NULL."""
+
+    filters: frozenset[str]
+    keys: frozenset[str]
+
+
+class Retained(NamedTuple):
+    """What one store retains of the tuples of a stream."""
+
+    owner: str | None
+    """The owner of the store; None for the shared one."""
+    columns: frozenset[str]
+    rules: frozenset[RowRule]
+    """A row is retained if one of the rules applies."""
 
 
 @dataclass(frozen=True)
-class Entry:
-    """While these stores kept this, tuples up to `tau` came."""
+class RetentionEntry:
+    """While stores retained this, tuples up to an event time came."""
 
-    kept: frozenset[Kept]
-    tau: int
+    retained: frozenset[Retained]
+    event_time: int
 
     def serves(self, query: Query, relation: Relation, owner: str | None) -> bool:
-        """Did the owner's store keep all that the query needs of the relation?"""
-        needed, (filters, keys) = needs(query, relation), _rule(query, relation)
+        """Whether the owner's store retained everything that the query needs of the relation."""
+        needed, rule = needed_columns(query, relation), _rule(query, relation)
         return any(
-            mine == owner and needed <= names and any(f <= filters and k <= keys for f, k in rules) for mine, names, rules in self.kept
+            retained.owner == owner
+            and needed <= retained.columns
+            and any(other.filters <= rule.filters and other.keys <= rule.keys for other in retained.rules)
+            for retained in self.retained
         )
 
-    def to_json(self) -> list[Any]:
-        kept = [[owner, sorted(names), sorted([sorted(f), sorted(k)] for f, k in rules)] for owner, names, rules in self.kept]
-        return [sorted(kept, key=str), self.tau]
 
-    @staticmethod
-    def from_json(data: list[Any]) -> Entry:
-        kept = frozenset(
-            (owner, frozenset(names), frozenset((frozenset(f), frozenset(k)) for f, k in rules)) for owner, names, rules in data[0]
-        )
-        return Entry(kept, data[1])
+RetentionLog = Mapping[str, tuple[RetentionEntry, ...]]  # by stream, oldest entry first
 
 
-Log = Mapping[str, tuple[Entry, ...]]
-
-
-def keeping(topology: Topology, stream: str) -> frozenset[Kept]:
-    """What is kept of a stream's tuples under a topology."""
+def retained_now(topology: Topology, stream: str) -> frozenset[Retained]:
+    """What the stores of a topology retain of a stream's tuples."""
     times = {s.name: s.time for s in topology.streams}
-    found = set()
+    retained = set()
     for store in topology.stores:
         if store.stream == stream:
-            names = {column.column for column in store.columns} | ({time} if (time := times[stream]) is not None else set())
-            rules = frozenset((frozenset(map(_text, keep.filters)), frozenset(keep.keys)) for keep in store.keeps)
-            found.add((store.owner, frozenset(names), rules))
-    return frozenset(found)
+            columns = {column.column for column in store.columns} | ({time} if (time := times[stream]) is not None else set())
+            rules = frozenset(RowRule(frozenset(map(expression_key, keep.filters)), frozenset(keep.keys)) for keep in store.keeps)
+            retained.add(Retained(store.owner, frozenset(columns), rules))
+    return frozenset(retained)
 
 
-def note(
-    log: Log, topology: Topology, streams: Iterable[Stream], highs: Mapping[str, int], now: int, gone: Mapping[str, int]
-) -> dict[str, tuple[Entry, ...]]:
-    """The log after a batch, with the largest event times that the batch had."""
+def extend_log(
+    log: RetentionLog, topology: Topology, streams: Iterable[Stream], max_event_times: Mapping[str, int], now: int, lost: Mapping[str, int]
+) -> dict[str, tuple[RetentionEntry, ...]]:
+    """The log after a batch. `max_event_times`: of the batch, by stream; `lost`: by base store, the largest event time that it has lost."""
     read = {stream.name for stream in topology.streams}
-    found = {}
+    extended = {}
     for stream in streams:
-        tau = highs.get(stream.name) if stream.name in read else (now if stream.time is None else UNREAD)
-        kept = keeping(topology, stream.name)
-        left = {owner: gone.get(store_id(StoreKey(stream.name, None, owner)), -UNREAD) for owner, _, _ in kept}
-        entries: dict[tuple[frozenset[Kept], bool], int] = {}  # those that differ in nothing are one; a time to be known is not a time
+        time = max_event_times.get(stream.name) if stream.name in read else (now if stream.time is None else UNKNOWN_TIME)
+        retained = retained_now(topology, stream.name)
+        lost_until = {r.owner: lost.get(store_id(StoreKey(stream.name, None, r.owner)), -UNKNOWN_TIME) for r in retained}
+        # Entries that do not differ are one; an event time that is still unknown is kept apart.
+        entries: dict[tuple[frozenset[Retained], bool], int] = {}
         for entry in log.get(stream.name, ()):
-            _add(entries, _left(entry, kept, left), settled(entry.tau, stream, highs))
-        if tau is not None:
-            _add(entries, kept, tau)
-        told = [Entry(some, latest) for (some, _), latest in entries.items()]
-        if len(told) > MOST:
-            told[:2] = [Entry(frozenset(), max(told[0].tau, told[1].tau))]
-        found[stream.name] = tuple(told)
-    return found
+            _add(entries, _still_retained(entry, retained, lost_until), resolve_unknown_time(entry.event_time, stream, max_event_times))
+        if time is not None:
+            _add(entries, retained, time)
+        listed = [RetentionEntry(kept, latest) for (kept, _), latest in entries.items()]
+        if len(listed) > MAX_ENTRIES:
+            listed[:2] = [RetentionEntry(frozenset(), max(listed[0].event_time, listed[1].event_time))]
+        extended[stream.name] = tuple(listed)
+    return extended
 
 
-def _add(entries: dict[tuple[frozenset[Kept], bool], int], kept: frozenset[Kept], tau: int) -> None:
-    """The newest comes last."""
-    key = kept, tau == UNREAD
-    entries[key] = max(tau, entries.pop(key, tau))
+def _add(entries: dict[tuple[frozenset[Retained], bool], int], retained: frozenset[Retained], event_time: int) -> None:
+    """The newest entry comes last."""
+    key = retained, event_time == UNKNOWN_TIME
+    entries[key] = max(event_time, entries.pop(key, event_time))
 
 
-def _left(entry: Entry, now: frozenset[Kept], gone: Mapping[str | None, int]) -> frozenset[Kept]:
-    """What stores still have of what they kept: a column that one does not keep now is lost for all its rows; `gone`, by owner: those up to
-    that time may be. A store that is not there has nothing."""
-    today = {owner: names for owner, names, _ in now if entry.tau > gone[owner]}
-    return frozenset((owner, names & today[owner], rules) for owner, names, rules in entry.kept if owner in today)
+def _still_retained(entry: RetentionEntry, now: frozenset[Retained], lost_until: Mapping[str | None, int]) -> frozenset[Retained]:
+    """What stores still have of what they retained: a column that one does not retain now is lost for all its rows, and so are rows up to the
+    event time that it has lost. A store that no longer exists has nothing."""
+    columns = {retained.owner: retained.columns for retained in now if entry.event_time > lost_until[retained.owner]}
+    return frozenset(r._replace(columns=r.columns & columns[r.owner]) for r in entry.retained if r.owner in columns)
 
 
-def settled(tau: int, stream: Stream, highs: Mapping[str, int]) -> int:
-    """Tuples that nobody looked at lie at most the stream's lateness after those that come now, or these would be late."""
-    known = tau != UNREAD or stream.lateness is None or stream.name not in highs
-    return tau if known or stream.lateness is None else highs[stream.name] + stream.lateness
+def resolve_unknown_time(event_time: int, stream: Stream, max_event_times: Mapping[str, int]) -> int:
+    """Tuples that were not looked at lie at most the stream's lateness after those that come now, or these would be late."""
+    if event_time != UNKNOWN_TIME or stream.lateness is None or stream.name not in max_event_times:
+        return event_time
+    return max_event_times[stream.name] + stream.lateness
 
 
-def missing(query: Query, log: Log, gone: Mapping[str, int], owner: str | None = None) -> dict[Relation, int]:
-    """Per relation the largest event time of a tuple that came before the query and may not be there for it; none if all are. `owner`: of
-    the stores that it reads."""
-    found: dict[Relation, int] = {}
+def missing_event_times(query: Query, log: RetentionLog, lost: Mapping[str, int], owner: str | None = None) -> dict[Relation, int]:
+    """Per relation the largest event time of a tuple that came before the query and may not be there for it; no entry where all are. `owner`:
+    of the stores that the query reads."""
+    missing: dict[Relation, int] = {}
     for relation in query.join.relations:
-        taus = [entry.tau for entry in log.get(relation.stream, ()) if not entry.serves(query, relation, owner)]
+        times = [entry.event_time for entry in log.get(relation.stream, ()) if not entry.serves(query, relation, owner)]
         store = store_id(StoreKey(relation.stream, None, owner))
-        taus += [gone[store]] if store in gone else []
-        if taus:
-            found[relation] = max(taus)
-    return found
+        times += [lost[store]] if store in lost else []
+        if times:
+            missing[relation] = max(times)
+    return missing
 
 
-def is_complete(query: Query, lacking: Mapping[Relation, int], marks: Marks) -> bool:
-    """Have the watermarks passed all that is missing?"""
+def is_complete(query: Query, missing: Mapping[Relation, int], watermarks: Watermarks) -> bool:
+    """Whether the watermarks have passed everything that is missing."""
     reach = query.reach()
-    for k, tau in lacking.items():
+    for k, event_time in missing.items():
         for j in query.join.relations - {k}:
-            span, mark = reach[k, j], marks.get(j.stream)
-            if span is None or mark is None or tau + span >= mark:
+            span, watermark = reach[k, j], watermarks.get(j.stream)
+            if span is None or watermark is None or event_time + span >= watermark:
                 return False
     return True
 
 
-def needs(query: Query, relation: Relation) -> frozenset[str]:
+def needed_columns(query: Query, relation: Relation) -> frozenset[str]:
     """The columns of the relation that the query reads."""
     return frozenset(attribute.column for attribute in named(query) if attribute.relation == relation)
 
 
-def _rule(query: Query, relation: Relation) -> Rule:
-    filters = frozenset(_text(as_stored(f)) for f in query.join.sub([relation]).filters)
-    return filters, frozenset(a.column for equal in query.join.classes for a in equal if a.relation == relation)
-
-
-def _text(expression: Expr) -> str:
-    return json.dumps(to_json(expression))
+def _rule(query: Query, relation: Relation) -> RowRule:
+    filters = frozenset(expression_key(as_stored(f)) for f in query.join.sub([relation]).filters)
+    return RowRule(filters, frozenset(a.column for equal in query.join.classes for a in equal if a.relation == relation))

@@ -1,0 +1,35 @@
+"""Physical plans on disk, each under the name of its content, so that equal plans are one file."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Collection
+
+from clash.plan.codecs import PHYSICAL_PLAN
+from clash.plan.physical import PhysicalPlan
+from clash.state.storage import Storage
+
+_FOLDER = "plans"
+
+
+class PlanFiles:
+    """The plan files of a checkpoint; only the process that has its lock writes and deletes them."""
+
+    def __init__(self, storage: Storage) -> None:
+        self._storage = storage
+        self._paths = {f"{_FOLDER}/{name}" for name in storage.list(_FOLDER)}
+
+    def write(self, plan: PhysicalPlan) -> str:
+        """The path of the plan's file, which is written unless it exists."""
+        text = PHYSICAL_PLAN.dumps(plan).encode()
+        path = f"{_FOLDER}/{hashlib.sha256(text).hexdigest()[:16]}.json"
+        if path not in self._paths:
+            self._storage.write(path, [text], durable=True)
+            self._paths.add(path)
+        return path
+
+    def remove_except(self, used: Collection[str]) -> list[str]:
+        """The paths of all other plans, which the caller deletes: no batch to come needs them."""
+        obsolete = sorted(self._paths - set(used))
+        self._paths -= set(obsolete)
+        return obsolete

@@ -1,0 +1,88 @@
+"""Since when each part of the state has been what it is, and what follows for the stored rows that a step may see.
+
+Invariant: an intermediate store keeps its introduction as long as every generation has it: one that was dropped and comes back is a new one.
+A column counts as retained since it was last missing, a layout since it was last another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from clash.plan.topology import Topology
+from clash.plan.visibility import VisibilityBounds
+from clash.protocol.containers import ContainerRecord, LayoutVersion, oldest_arrivals
+
+
+class Introduction(NamedTuple):
+    """With what an intermediate store begins."""
+
+    generation: int
+    arrival: int
+    """The first arrival under that generation."""
+
+
+@dataclass(frozen=True)
+class StoreHistory:
+    """Of the stores of one generation."""
+
+    introduced: Mapping[str, Introduction] = field(default_factory=dict)
+    """By intermediate store."""
+    columns: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    """By base store and column, the arrival since which every row has the column."""
+    layouts: Mapping[str, LayoutVersion] = field(default_factory=dict)
+    """By store, its layouts today and the generation since which it has them."""
+
+    def next(self, topology: Topology, generation: int, arrival: int, bootstraps: Mapping[str, str], same_rows: bool) -> StoreHistory:
+        """The history under the generation that begins with `arrival`. `bootstraps`: by new store, the store that it begins with a copy of.
+        Unless `same_rows`, rows of intermediate results have other columns than before, so all intermediate stores are new."""
+        before = self.introduced if same_rows else {}
+        now = Introduction(generation, arrival)
+        introduced = {store.id: before.get(store.id, now) for store in topology.stores if store.join is not None}
+        layouts = {}
+        for store in topology.stores:
+            today = LayoutVersion(generation, store.layouts, topology.workers)
+            last = self.layouts.get(store.id)
+            is_new = last is None or store.id in bootstraps or introduced.get(store.id) == now
+            layouts[store.id] = today if last is None or is_new or last[1:] != today[1:] else last
+        return StoreHistory(introduced, self._columns(topology, arrival, bootstraps), layouts)
+
+    def _columns(self, topology: Topology, arrival: int, bootstraps: Mapping[str, str]) -> dict[str, dict[str, int]]:
+        complete = {stream.name for stream in topology.streams if stream.keep == "all"}
+        columns = {}
+        for store in topology.stores:
+            if store.stream is not None and store.stream not in complete:
+                before = self.columns.get(bootstraps.get(store.id, store.id), {})
+                columns[store.id] = {column.column: before.get(column.column, arrival) for column in store.columns}
+        return columns
+
+    def visibility(
+        self,
+        containers: Iterable[ContainerRecord],
+        added: Mapping[str, int],
+        without_history: Iterable[str],
+        first_arrival: int,
+        filled: frozenset[str],
+        filling: frozenset[str],
+    ) -> VisibilityBounds:
+        """Which stored rows the steps of each query may see. `added`: by query, its first arrival; `filled` and `filling`: the intermediate
+        stores whose earlier rows were filled in, or are being.
+
+        Of the containers' ages only how they compare with the bounds goes in, so that the bounds, and with them the topology, stay the same
+        from batch to batch."""
+        oldest = oldest_arrivals(containers)
+        least = min(oldest.values(), default=first_arrival)
+        introduced = {store: since.arrival for store, since in self.introduced.items() if since.arrival > least}
+        late_queries = {query: arrival for query, arrival in added.items() if arrival > least}
+        columns = {
+            store: late
+            for store, since_by_column in self.columns.items()
+            if (late := {name: since for name, since in since_by_column.items() if since > least})
+        }
+        bounds = {*introduced.values(), *late_queries.values(), *(since for late in columns.values() for since in late.values())}
+        if not bounds:
+            return VisibilityBounds()
+        ages = {store: max((bound for bound in bounds if bound <= first), default=0) for store, first in oldest.items()}
+        fresh = frozenset(query for query in without_history if query in late_queries)
+        return VisibilityBounds(introduced, filled & introduced.keys(), filling, late_queries, fresh, columns, ages)

@@ -1,0 +1,61 @@
+"""The in-process transport: tasks run one after the other, and messages arrive in an order that a seed decides."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from random import Random
+
+import numpy as np
+import pyarrow as pa
+
+from clash.protocol.batch import BATCH_SPEC, BatchSpec
+from clash.protocol.messages import REPORT_KIND, Message, Payload
+from clash.workers.ingest import run_ingest
+from clash.workers.loaded_plan import LoadedPlan
+from clash.workers.round import run_round
+
+Partition = list[tuple[str, pa.RecordBatch]]  # record batches by stream
+
+
+class InProcessTransport:
+    """Runs one batch over these partitions."""
+
+    def __init__(self, partitions: list[Partition], random: Random) -> None:
+        self.partitions, self.random = partitions, random
+
+    def run(self, spec: BatchSpec) -> list[Payload]:
+        spec = BATCH_SPEC.loads(BATCH_SPEC.dumps(spec))  # as tasks in other processes get it
+        messages: list[Message] = []
+        for number, partition in enumerate(self.partitions):
+            messages += run_ingest(spec, number, partition)
+        for round_number in range(1, spec.rounds + 1):
+            inboxes: list[list[Message]] = [[] for _ in range(spec.workers)]
+            self.random.shuffle(messages)
+            for message in messages:
+                inboxes[message.worker].append(message)
+            messages = []
+            for worker in range(spec.workers):
+                messages += run_round(spec, round_number, worker, inboxes[worker])
+        unread = [message for message in messages if message.kind != REPORT_KIND]
+        if unread:
+            raise AssertionError(f"{unread[0].kind} is left after the last round")
+        return [message.payload for message in messages]
+
+
+def random_partitions(tables: Mapping[str, pa.Table], plan: LoadedPlan, count: int, random: Random) -> list[Partition]:
+    """The rows of the tables in random order over random partitions, with the columns that the plan reads."""
+    partitions: list[Partition] = [[] for _ in range(count)]
+    for name, table in tables.items():
+        ingest = plan.ingest.get(name)
+        columns = [] if ingest is None else [column.name for column in ingest.columns]
+        order = list(range(table.num_rows))
+        random.shuffle(order)
+        assigned = np.array([random.randrange(count) for _ in order], np.int64)
+        shuffled = table.select(columns).take(pa.array(order, pa.int64())).combine_chunks() if columns else None
+        for partition in range(count):
+            rows = np.flatnonzero(assigned == partition)
+            if shuffled is not None and len(rows):
+                partitions[partition] += [(name, batch) for batch in shuffled.take(pa.array(rows)).to_batches()]
+    for part in partitions:
+        random.shuffle(part)
+    return partitions

@@ -1,0 +1,154 @@
+"""The function that Spark calls for each micro-batch: it runs the batch loop over the transport that fits the sources.
+
+Where all streams are plain Parquet files, the Spark query delivers only the names of the files: tasks read them (`rdd_job`) or, where that is not
+certain to give the same rows, Spark does (`dataframe_job`). Otherwise the Spark query delivers the rows.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from clash.coordinator.batch_loop import run_batch
+from clash.coordinator.committed_batch import CommittedBatch
+from clash.coordinator.coordinator import Coordinator
+from clash.protocol.batch import BatchSpec
+from clash.spark.batch_gate import BoundaryError
+from clash.spark.column_packing import PackedColumns, assign_packed_columns, pack_streams
+from clash.spark.configure import is_local
+from clash.spark.dataframe_job import DataFrameJob
+from clash.spark.failures import RetriedError
+from clash.spark.parquet_reader import slice_files
+from clash.spark.parquet_streams import ParquetStreams
+from clash.spark.rdd_job import FileSource, RddJob, RddJobs
+from clash.workers.loaded_plan import LoadedPlan, plan_of
+
+# Settings of the session that Spark clones for the streaming query: they touch no other query of the user.
+_SETTINGS = {
+    "spark.sql.adaptive.enabled": "false",
+    # A record batch of messages may not exceed 2 GB: so many, of at most 400 kB each (Tuning.message). A limit in bytes would do without
+    # that, but Spark then adds up the sizes of all columns for every row.
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "5000",
+    "spark.sql.execution.arrow.maxBytesPerBatch": "2147483647",
+    "spark.sql.execution.arrow.useLargeVarTypes": "false",
+    "spark.sql.execution.arrow.compression.codec": "none",
+}
+# A branch without rows is neither planned nor scanned. Spark keeps it by default, for stateful operators: plain files have none.
+_PRUNE_EMPTY = {"spark.sql.optimizer.pruneFiltersCanPruneStreamingSubplan": "true"}
+
+
+@dataclass(frozen=True)
+class RunningQuery:
+    """What the Spark query that runs delivers."""
+
+    columns: PackedColumns
+    parquet: ParquetStreams | None
+    """Where all streams are plain Parquet files."""
+    plan: LoadedPlan
+    """The physical plan that it was started for."""
+
+    def delivers(self, plan: LoadedPlan) -> bool:
+        """Whether it delivers all columns that a plan reads; of plain files all columns can be read at any time."""
+        if self.parquet is not None:
+            return self.parquet.stored.keys() >= plan.streams.keys()
+        present = {stream: {column for column, _ in columns} for stream, columns in self.columns}
+        return all(present.get(stream, set()) >= {column.name for column in ingest.columns} for stream, ingest in plan.ingest.items())
+
+
+class BatchFunction:
+    """`on_committed` gets what was committed and when the batch began, for sinks that are functions."""
+
+    def __init__(self, coordinator: Coordinator, on_committed: Callable[[CommittedBatch, float], None]) -> None:
+        self.coordinator, self.on_committed = coordinator, on_committed
+        self.required = coordinator.plan  # what the Spark query has to deliver when it is started again
+        self._query: RunningQuery | None = None
+        self._tuned: set[str] = set()  # sessions
+        self._rdd_jobs: RddJobs | None = None
+        self._scanned: Mapping[str, Any] = {}  # the DataFrames that Spark was asked to read for the last batch
+
+    def launched(self, columns: PackedColumns, parquet: ParquetStreams | None) -> None:
+        """Another Spark query is about to run."""
+        self._query = RunningQuery(columns, parquet, self.required)
+
+    def __call__(self, df: Any, batch: int) -> None:
+        began = time.perf_counter()
+        session = df.sparkSession
+        self._tune(session)
+        if batch == self.coordinator.last + 1 and batch > 0:
+            self.coordinator.handed_over(batch - 1)  # Spark has recorded it: its files will not be requested again
+        partitions = max(1, session.sparkContext.defaultParallelism)
+        committed = run_batch(self.coordinator, _SparkTransport(self, df), batch, time.time_ns() // 1000, partitions)
+        self.on_committed(committed, began)
+
+    @property
+    def query(self) -> RunningQuery:
+        if self._query is None:
+            raise AssertionError("a batch begins after the launch of its query")
+        return self._query
+
+    def find_failing_stream(self) -> tuple[str, BaseException] | None:
+        """The first stream that Spark cannot read by itself, of a batch that it was asked to read here."""
+        for stream, frame in self._scanned.items():
+            try:
+                frame._jdf.queryExecution().toRdd().count()
+            except Exception as error:
+                return stream, error
+        return None
+
+    def _run(self, df: Any, spec: BatchSpec) -> Sequence[bytes]:
+        plan, query, context = plan_of(spec), self.query, df.sparkSession.sparkContext
+        self.required = plan
+        if not query.delivers(plan):
+            if plan is query.plan:
+                raise AssertionError("the Spark query does not read what it was started for")
+            raise BoundaryError  # the batch is left to the next query
+        self._scanned = {}
+        job = DataFrameJob(df, query.columns) if query.parquet is None else self._file_job(query.parquet, df.sparkSession, spec, plan)
+        reports = job.run(spec)
+        if not is_local(context.master):
+            _refuse_retries(context)
+        return reports
+
+    def _file_job(self, parquet: ParquetStreams, session: Any, spec: BatchSpec, plan: LoadedPlan) -> DataFrameJob | RddJob:
+        files, columns = parquet.files_of_batch(plan.streams), parquet.columns(plan)
+        slices = None if files.paths is None else slice_files(files.paths, columns, spec.partitions, parquet.plain_calendar)
+        if slices is not None:
+            if self._rdd_jobs is None:
+                self._rdd_jobs = RddJobs(session.sparkContext)
+            return self._rdd_jobs.over(FileSource(slices, columns))
+        self._scanned = frames = parquet.frames(session, files, columns)
+        packed = assign_packed_columns({stream: [(column.name, column.kind) for column in columns[stream]] for stream in frames})
+        return DataFrameJob(pack_streams(frames, packed, frozenset(frames)), packed)
+
+    def _tune(self, session: Any) -> None:
+        """Once per start: each has a session of its own."""
+        key = str(session._jsparkSession.hashCode())
+        if key not in self._tuned:
+            settings = _SETTINGS if self.query.parquet is None else _SETTINGS | _PRUNE_EMPTY
+            for name, value in settings.items():
+                session.conf.set(name, value)
+            self._tuned.add(key)
+
+
+class _SparkTransport:
+    """The transport of one batch, over the DataFrame that Spark passes for it."""
+
+    def __init__(self, function: BatchFunction, df: Any) -> None:
+        self.function, self.df = function, df
+
+    def run(self, spec: BatchSpec) -> Sequence[bytes]:
+        return self.function._run(self.df, spec)
+
+
+def _refuse_retries(context: Any) -> None:
+    """A stage that ran twice in the batch's job has numbered tuples twice. `configure` turns that off; without it the batch must fail."""
+    tracker = context.statusTracker()
+    group = context.getLocalProperty("spark.jobGroup.id")
+    jobs = sorted(tracker.getJobIdsForGroup(group))
+    job = tracker.getJobInfo(jobs[-1]) if jobs else None
+    for stage in () if job is None else job.stageIds:
+        info = tracker.getStageInfo(stage)
+        if info is not None and info.currentAttemptId > 0:
+            raise RetriedError(f"stage {stage} of the batch's job was run again")
