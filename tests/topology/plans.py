@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from hypothesis import strategies as st
 
@@ -11,9 +11,10 @@ import clash
 from clash.model.layout import Layout
 from clash.model.query import Query, SubJoin
 from clash.model.relation import Relation
+from clash.model.statistics import Statistics
 from clash.model.stream import Stream
 from clash.optimizer import Plan
-from clash.plan.logical import ProbeOrder, Step, StoreKey, StorePlan
+from clash.plan.logical import LogicalPlan, PlanRequest, ProbeOrder, Step, StoreKey, StorePlan
 from clash.sql import parse_queries
 
 OPTIONS = st.fixed_dictionaries(
@@ -71,10 +72,19 @@ def plans(draw: st.DrawFn) -> Plan:
     return clash.optimize(draw(queries()), statistics, streams=streams(draw(st.booleans())), time_limit=0.0, **draw(OPTIONS))
 
 
-def by_hand(
-    text: dict[str, str], orders: Sequence[str], layouts: dict[str, str], workers: int = 5
-) -> tuple[tuple[Query, ...], dict[str, Stream], tuple[ProbeOrder, ...], tuple[StorePlan, ...], int]:
-    """Arguments of `build` for orders such as `q1: R S T` (its store is `S[b]` if layouts say so) and `ST: S T` (feeds a MIR)."""
+def logical_plan(
+    queries: Iterable[Query], streams: Mapping[str, Stream], orders: Iterable[ProbeOrder], stores: Iterable[StorePlan], workers: int
+) -> LogicalPlan:
+    """Orders and stores as a plan; its costs and its request say nothing, as no topology depends on them."""
+    request = PlanRequest(
+        Statistics(), streams, windows={}, declared=False, workers=workers, strategy="global", formulation="compact", cost="full",
+        layouts="one", mirs=True, time_limit=0.0, gap=0.0,
+    )  # fmt: skip
+    return LogicalPlan(tuple(queries), request, tuple(orders), tuple(stores), 0.0, 0.0, False, rounds=1, complete=True, seconds=0.0)
+
+
+def by_hand(text: dict[str, str], orders: Sequence[str], layouts: dict[str, str], workers: int = 5) -> LogicalPlan:
+    """A plan of orders such as `q1: R S T` (its store is `S[b]` if layouts say so) and `ST: S T` (feeds an intermediate store)."""
     parsed, used = parse_queries(text)
     joins = {query.name: query.join for query in parsed}
 
@@ -92,7 +102,7 @@ def by_hand(
         start = join.sub([Relation(origin)])
         made.append(ProbeOrder(Relation(origin), start, steps, (goal,) if goal in joins else (), None if goal in joins else store(goal)))
     stores = tuple(StorePlan(store(name), (_layout(layout),), 0.0, 0.0) for name, layout in layouts.items())
-    return parsed, used, tuple(made), stores, workers
+    return logical_plan(parsed, used, made, stores, workers)
 
 
 def _part(joins: dict[str, SubJoin], name: str) -> SubJoin:

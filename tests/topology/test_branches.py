@@ -14,10 +14,12 @@ from clash.model.layout import Layout
 from clash.model.query import Query, SubJoin
 from clash.model.relation import Attribute, Relation
 from clash.optimizer import Plan, validate
+from clash.plan.codecs import topology_from_json, topology_to_json
 from clash.plan.logical import StoreKey
 from clash.plan.store_names import store_id
 from clash.plan.topology import Bounds, ProbeRule, Topology
 from clash.plan.visibility import VisibilityBounds
+from clash.topology.build import build_topology
 from clash.topology.columns import named, used
 
 from ..oracle.generate import random_case
@@ -52,13 +54,13 @@ def _bounds(topology: Topology, origin: str) -> list[list[tuple[str, Bounds]]]:
 
 
 def _chain(past: VisibilityBounds) -> Topology:
-    made = build(*by_hand(_CHAIN, _FED, _LAYOUTS), past)
+    made = build_topology(by_hand(_CHAIN, _FED, _LAYOUTS), past)
     validate(made)
     return made
 
 
 def _id_of_st() -> str:
-    return next(store.id for store in build(*by_hand(_CHAIN, _FED, _LAYOUTS)).stores if store.join is not None)
+    return next(store.id for store in build_topology(by_hand(_CHAIN, _FED, _LAYOUTS)).stores if store.join is not None)
 
 
 def test_a_store_that_was_introduced_later_has_two_branches() -> None:
@@ -82,21 +84,19 @@ def test_rows_that_lack_a_column_are_never_read() -> None:
     assert _bounds(_chain(past), "S") == [[("s_T", Bounds(60, None)), ("s_R", Bounds())]]
 
 
-def test_a_past_survives_its_writing() -> None:
-    past = VisibilityBounds({"m": 3}, frozenset("f"), frozenset("g"), {"q": 1}, frozenset("q"), {"s": {"a": 2}}, {"s": 0})
-    assert VisibilityBounds.from_json(past.to_json()) == past
+def test_queries_without_history_start_where_they_were_added() -> None:
     made = _chain(VisibilityBounds(introduced={_id_of_st(): 100}, fresh=frozenset(["q1"]), added={"q1": 80}, oldest={"s_S": 50, "s_T": 70}))
-    assert from_json(to_json(made)) == made
+    assert topology_from_json(topology_to_json(made)) == made
     assert made.starts == (("q1", 80),)
 
 
 def test_what_is_fed_to_one_worker_does_not_come_from_all() -> None:
     """R and S are on every worker, and so is one copy of RS; the other copy is not, and would have got each row once per worker."""
-    parsed, used, orders, stores, workers = by_hand(
-        _CHAIN, ["q1: R S T", "q1: S R T", "q1: T RS", "RS: R S", "RS: S R"], {"R": "*", "S": "*", "T": "b", "RS": "*"}
+    plan = by_hand(_CHAIN, ["q1: R S T", "q1: S R T", "q1: T RS", "RS: R S", "RS: S R"], {"R": "*", "S": "*", "T": "b", "RS": "*"})
+    twice = tuple(
+        replace(s, layouts=(*s.layouts, Layout("hash", "b", Relation("S")))) if s.key.join is not None else s for s in plan.stores
     )
-    twice = tuple(replace(s, layouts=(*s.layouts, Layout("hash", "b", Relation("S")))) if s.key.join is not None else s for s in stores)
-    validate(build(parsed, used, orders, twice, workers))
+    validate(build_topology(replace(plan, stores=twice)))
 
 
 # ---- random plans and pasts ----------------------------------------------------------------------------------------
@@ -113,7 +113,7 @@ class _World:
         self.queries = {query.name: query for query in self.plan.queries}
         self.mirs = {store_id(s.key): s.key for s in self.plan.stores if s.key.join is not None}
         self.past = self._past()
-        self.topology = build(self.plan.queries, dict(self.plan.streams), self.plan.probe_orders, self.plan.stores, 3, self.past)
+        self.topology = build_topology(self.plan, self.past)
 
     def _past(self) -> VisibilityBounds:
         rng = self.rng
@@ -258,6 +258,5 @@ def test_plain_again_when_the_old_rows_have_gone() -> None:
     for seed in range(30):
         world = _World(seed)
         plan, gone = world.plan, replace(world.past, filling=frozenset(), oldest={store_id(s.key): 500 for s in world.plan.stores})
-        arguments = (plan.queries, dict(plan.streams), plan.probe_orders, plan.stores, 3)
-        assert build(*arguments, gone) == build(*arguments), seed
-        assert build(*arguments, replace(gone, oldest={})) == build(*arguments), seed
+        assert build_topology(plan, gone) == build_topology(plan), seed
+        assert build_topology(plan, replace(gone, oldest={})) == build_topology(plan), seed

@@ -1,12 +1,16 @@
-"""Positions as the executable specification has them: (round, phase) of every step and fill."""
+"""The position, (round, phase), of every step and of every fill."""
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
 
+from clash.model.stream import Stream
 from clash.optimizer import Plan
 from clash.plan.topology import Position, ProbeRule, Topology
+from clash.topology.build import build_topology
 
 from .plans import by_hand, plans
 
@@ -21,7 +25,7 @@ def at(topology: Topology) -> dict[str, tuple[int, int]]:
 
 
 def test_a_key_that_changes_takes_a_round_and_a_mir_one_more() -> None:
-    made = build(*by_hand(CHAIN, FED, {"R": "a", "S": "b", "T": "b", "ST": "S.a"}))
+    made = build_topology(by_hand(CHAIN, FED, {"R": "a", "S": "b", "T": "b", "ST": "S.a"}))
     assert at(made) == {
         "S: S ⋈ T": (1, 0),
         "S: R ⋈ S ⋈ T": (2, 0),
@@ -34,7 +38,7 @@ def test_a_key_that_changes_takes_a_round_and_a_mir_one_more() -> None:
 
 
 def test_rows_that_stay_take_a_phase() -> None:
-    made = build(*by_hand({"q1": "R(b), S(b), T(b)"}, FED, {"R": "b", "S": "b", "T": "b", "ST": "S.b"}))
+    made = build_topology(by_hand({"q1": "R(b), S(b), T(b)"}, FED, {"R": "b", "S": "b", "T": "b", "ST": "S.b"}))
     assert made.rounds == 1
     assert at(made)["m_S_"] == (1, 1)
     assert at(made)["R: R ⋈ S ⋈ T"] == (1, 1)
@@ -42,7 +46,7 @@ def test_rows_that_stay_take_a_phase() -> None:
 
 
 def test_one_worker_has_one_round() -> None:
-    made = build(*by_hand(CHAIN, FED, {"R": "a", "S": "b", "T": "b", "ST": "S.a"}, workers=1))
+    made = build_topology(by_hand(CHAIN, FED, {"R": "a", "S": "b", "T": "b", "ST": "S.a"}, workers=1))
     assert made.rounds == 1
     assert {store.fill for store in made.stores} == {Position(1, 0), Position(1, 1)}
 
@@ -61,9 +65,8 @@ def test_one_worker_has_one_round() -> None:
     ],
 )
 def test_places(layouts: dict[str, str], stays: tuple[bool, bool], rounds: int) -> None:
-    made = build(
-        *by_hand({"q1": "R(a), S(a), T(a), S(b)".replace(", S(b)", "")} | {"q2": "S(b), V(b)"}, ["q1: R S T"], {**layouts, "V": "b"})
-    )
+    texts = {"q1": "R(a), S(a), T(a)", "q2": "S(b), V(b)"}
+    made = build_topology(by_hand(texts, ["q1: R S T"], {**layouts, "V": "b"}))
     edges = [edge for edge in made.edges if edge.carries is not None]
     assert tuple(edge.stays for edge in edges) == stays
     assert made.rounds == rounds
@@ -71,12 +74,10 @@ def test_places(layouts: dict[str, str], stays: tuple[bool, bool], rounds: int) 
 
 def test_equality_that_rounds_keeps_no_place() -> None:
     """`bigint = double` joins, but the two hash apart."""
-    from clash.model.stream import Stream
-
-    parsed, _, orders, stores, workers = by_hand({"q1": "R(a), S(a), T(a)"}, ["q1: R S T"], {"R": "a", "S": "a", "T": "a"})
+    plan = by_hand({"q1": "R(a), S(a), T(a)"}, ["q1: R S T"], {"R": "a", "S": "a", "T": "a"})
     kinds = {"R": "bigint", "S": "bigint", "T": "double"}
     streams = {name: Stream.of(name, {"a": kind}) for name, kind in kinds.items()}
-    made = build(parsed, streams, orders, stores, workers)
+    made = build_topology(replace(plan, request=replace(plan.request, streams=streams)))
     assert made.rounds == 2
     assert [key.exact for rule in made.rules if isinstance(rule, ProbeRule) for key in rule.keys] == [True, False]
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 import clash
 from clash.model.stream import Stream
 from clash.plan.topology import ProbeRule, RowFilter, Store, Topology
@@ -75,20 +73,6 @@ def test_predicates_are_checked_as_soon_as_they_can_be() -> None:
     first = rules["R", "R ⋈ S"]
     assert (len(first.filters), len(first.residuals)) == (1, 1)
     assert (len(rules["R", "R ⋈ S ⋈ T"].filters), len(rules["R", "R ⋈ S ⋈ T"].residuals)) == (0, 0)
-
-
-def test_names_are_safe_and_stable() -> None:
-    texts = {"q1": "R(a), S(a,b), T(b)", "q2": "S(b), T(b,c), U(c)"}
-    statistics = clash.Statistics(rates=dict.fromkeys("RSTU", 100), sizes={("S", "T"): 1})
-    names = {
-        strategy: [store.id for store in clash.optimize(texts, statistics, workers=5, layouts="many", strategy=strategy).topology.stores]
-        for strategy in ("global", "independent")
-    }
-    assert names["global"][:4] == ["s_R", "s_S", "s_T", "s_U"]
-    for found in names.values():
-        assert all(re.fullmatch(r"[A-Za-z0-9_]+", name) for name in found)
-        assert len(set(found)) == len(found)
-    assert not set(names["global"]) & set(names["independent"])
 
 
 def test_joining_on_time() -> None:

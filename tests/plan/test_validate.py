@@ -13,7 +13,7 @@ from clash.optimizer import Plan, validate
 from clash.plan.errors import PlanError
 from clash.plan.topology import Position, ProbeRule, Topology
 
-from .plans import plans
+from ..topology.plans import plans
 
 
 @given(plans())

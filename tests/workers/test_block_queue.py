@@ -22,18 +22,18 @@ def test_a_block_on_disk_is_the_same_block() -> None:
 
 
 def test_phases_come_in_order_and_memory_is_bounded() -> None:
-    waiting = BlockQueue(limit=100, piece=4)
+    queue = BlockQueue(memory=100, piece=4)
     for phase in (2, 0, 1, 0):
-        waiting.add(phase, f"e{phase}", BLOCK)
-    assert waiting.held <= 100
+        queue.add(phase, f"e{phase}", BLOCK)
+    assert queue.used <= 100
     phases = []
-    while waiting:
-        phase, edges = waiting.next()
+    while queue:
+        phase, edges = queue.next_phase()
         phases.append((phase, sum(block.rows for blocks in edges.values() for block in blocks)))
     assert phases == [(0, 6), (1, 3), (2, 3)]
 
 
 def test_small_blocks_are_probed_together() -> None:
-    waiting = BlockQueue(limit=1 << 20, piece=7)
-    assert [block.rows for block in waiting.pieces([BLOCK] * 5)] == [6, 6, 3]
-    assert list(waiting.pieces([])) == []
+    queue = BlockQueue(memory=1 << 20, piece=7)
+    assert [block.rows for block in queue.pieces([BLOCK] * 5)] == [6, 6, 3]
+    assert list(queue.pieces([])) == []
