@@ -3,76 +3,79 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import AbstractContextManager
-from dataclasses import replace
+from contextlib import AbstractContextManager, ExitStack
+from dataclasses import dataclass, replace
 from typing import Any
 from unittest.mock import patch
 
-from clash.coordinator import active_generation, committed_batch, coordinator
+from clash.coordinator import active_generation, committed_batch, coordinator, recovery
 from clash.coordinator.checkpoint import generation
-from clash.coordinator.checkpoint.generation import Generation, Introduction
-from clash.coordinator.control.job import JobSpec
-from clash.coordinator.control.setup import LiveQuery, Setup
-from clash.coordinator.lifecycle import backfill, relayout, retention
+from clash.coordinator.checkpoint.generation import Generation
+from clash.coordinator.control.job import JobSpec, ProgramRecord
+from clash.coordinator.control.setup import Setup
+from clash.coordinator.lifecycle import backfill, retention
+from clash.coordinator.lifecycle.store_history import Introduction
 from clash.plan.topology import ProbeRule, Topology
 from clash.plan.visibility import VisibilityBounds
+from clash.protocol import containers
 from clash.topology import branches
 from clash.workers import older_layouts, stores
+from clash.workers.stored_container import StoredContainer
 
 
 def _rules(**fields: Any) -> AbstractContextManager[Any]:
-    build = active_generation.build
+    build = active_generation.build_topology
 
     def broken(*arguments: Any) -> Topology:
         made = build(*arguments)
         rules = (replace(rule, **fields) if isinstance(rule, ProbeRule) else rule for rule in made.rules)
         return replace(made, rules=tuple(rules))
 
-    return patch.object(active_generation, "build", broken)
+    return patch.multiple(active_generation, build_topology=broken, validate_topology=lambda topology: None)
 
 
 def _pasts(change: Callable[[VisibilityBounds], VisibilityBounds]) -> AbstractContextManager[Any]:
-    real = Generation.past
-    return patch.object(Generation, "past", lambda *arguments: change(real(*arguments)))
+    real = Generation.visibility
+    return patch.object(Generation, "visibility", lambda *arguments: change(real(*arguments)))
 
 
 def _never_dropped() -> AbstractContextManager[Any]:
     """An intermediate store that comes back counts as there all the time."""
     first: dict[tuple[int, str], int] = {}
-    make = generation.next_generation
+    make = generation.begin_generation
 
     def broken(previous: Generation | None, *arguments: Any) -> Generation:
         made = make(previous, *arguments)
         if previous is None:
             first.clear()
-        begun = {s: Introduction(b.generation, first.setdefault((0, s), b.arrival)) for s, b in made.introduced.items()}
-        return replace(made, introduced=begun)
+        begun = {s: Introduction(b.generation, first.setdefault((0, s), b.arrival)) for s, b in made.stores.introduced.items()}
+        return replace(made, stores=replace(made.stores, introduced=begun))
 
-    return patch.object(coordinator, "next_generation", broken)
+    return patch.object(coordinator, "begin_generation", broken)
 
 
 def _rewritten_stay() -> AbstractContextManager[Any]:
     after = coordinator.containers_after
-    return patch.object(coordinator, "containers_after", lambda work, rounds: after(replace(work, rewrite=()), rounds))
+    return patch.object(coordinator, "containers_after", lambda work, rounds: after(replace(work, relayout=()), rounds))
 
 
 def _backfill_not_awaited() -> AbstractContextManager[Any]:
-    def broken(made: Generation, progress: backfill.Progress) -> frozenset[str]:
-        return frozenset(s for s, begun in made.introduced.items() if s in progress and progress[s][0] == begun.generation)
+    def broken(introduced: backfill.Introduced, progress: backfill.Progress) -> frozenset[str]:
+        return frozenset(s for s, begun in introduced.items() if s in progress and progress[s][0] == begun.generation)
 
-    return patch.object(coordinator, "filled_stores", broken)
+    return _both("filled_stores", broken)
 
 
 def row_filters_do_not_count() -> AbstractContextManager[Any]:
     def broken(entry: retention.RetentionEntry, query: Any, relation: Any, owner: str | None) -> bool:
-        return any(mine == owner and retention.needed_columns(query, relation) <= names for mine, names, _ in entry.kept)
+        return any(mine == owner and retention.needed_columns(query, relation) <= names for mine, names, _ in entry.retained)
 
     return patch.object(retention.RetentionEntry, "serves", broken)
 
 
 def _one_copy_of_several() -> AbstractContextManager[Any]:
     """Rows that were rewritten go from the first copy alone."""
-    trimmed = relayout.after_relayout
+    trimmed = containers.after_relayout
     return patch.object(committed_batch, "after_relayout", lambda record, moved: record if record.copy else trimmed(record, moved))
 
 
@@ -88,56 +91,76 @@ def _own_slot_alone() -> AbstractContextManager[Any]:
 
 def _compared_with_what_is_live() -> AbstractContextManager[Any]:
     """A program that starts again is taken to have listed all that ran."""
-    real = coordinator.setup_after_restart
+    real = recovery.setup_after_restart
 
-    def broken(before: Generation, job: JobSpec, uri: str) -> Setup:
-        queries = [live.request.to_json() for live in before.setup.queries]
-        return real(replace(before, program={**before.program, "queries": queries}), job, uri)
+    def broken(running: Setup, last: ProgramRecord, job: JobSpec, uri: str) -> Setup:
+        return real(running, replace(last, queries=tuple(live.request for live in running.queries)), job, uri)
 
-    return patch.object(coordinator, "setup_after_restart", broken)
-
-
-def _programs(change: Callable[[Generation, Setup, JobSpec], Setup]) -> AbstractContextManager[Any]:
-    real = coordinator.setup_after_restart
-    return patch.object(coordinator, "setup_after_restart", lambda before, job, uri: change(before, real(before, job, uri), job))
+    return patch.object(recovery, "setup_after_restart", broken)
 
 
-def _begun_anew(before: Generation, setup: Setup, job: JobSpec) -> Setup:
+@dataclass(frozen=True)
+class Start:
+    """A program that starts again."""
+
+    running: Setup
+    last: ProgramRecord
+    job: JobSpec
+
+
+def _programs(change: Callable[[Start, Setup], Setup]) -> AbstractContextManager[Any]:
+    real = recovery.setup_after_restart
+
+    def broken(running: Setup, last: ProgramRecord, job: JobSpec, uri: str) -> Setup:
+        return change(Start(running, last, job), real(running, last, job, uri))
+
+    return patch.object(recovery, "setup_after_restart", broken)
+
+
+def _begun_again(start: Start, setup: Setup) -> Setup:
     """What a program lists now and did not then is a new query, even if it is live as it says."""
-    then = {query["name"] for query in before.program["queries"]}
-    new = {asked.name for asked in job.queries} - then
-    return replace(setup, queries=tuple(LiveQuery(q.request) if q.name in new else q for q in setup.queries))
+    new = {request.name for request in start.job.queries} - {request.name for request in start.last.queries}
+    return replace(setup, queries=tuple(setup.parse(q.request) if q.name in new else q for q in setup.queries))
 
 
-def _removed_come_back(before: Generation, setup: Setup, job: JobSpec) -> Setup:
-    return replace(setup, queries=(*setup.queries, *(LiveQuery(asked) for asked in job.queries if asked.name not in setup.names)))
+def _removed_come_back(start: Start, setup: Setup) -> Setup:
+    removed = [request for request in start.job.queries if request.name not in setup.names]
+    return replace(setup, queries=(*setup.queries, *map(setup.parse, removed)))
 
 
-def _as_at_first() -> Callable[[JobSpec], dict[str, Any]]:
+def _as_at_first() -> Callable[[JobSpec], ProgramRecord]:
     """The list of the first start counts for ever."""
-    real, first = JobSpec.to_json, dict[Any, dict[str, Any]]()
+    real, first = JobSpec.record, dict[int, ProgramRecord]()
     return lambda job: first.setdefault(0, real(job))
 
 
-def _borders_are_not_forced() -> AbstractContextManager[Any]:
+def _both(name: str, broken: Callable[..., Any]) -> AbstractContextManager[Any]:
+    """Broken where the coordinator starts, and where it decides."""
+    stack = ExitStack()
+    stack.enter_context(patch.object(coordinator, name, broken))
+    stack.enter_context(patch.object(recovery, name, broken))
+    return stack
+
+
+def _boundaries_are_not_forced() -> AbstractContextManager[Any]:
     real = coordinator.next_epoch
     return patch.object(coordinator, "next_epoch", lambda last, length, batch, now, force: real(last, length, batch, now))
 
 
 PROGRAMS: dict[str, Callable[[], AbstractContextManager[Any]]] = {
     "a program is compared with what is live": _compared_with_what_is_live,
-    "a program changes nothing": lambda: _programs(lambda before, setup, job: replace(before.setup, streams=setup.streams)),
-    "a program's workers always count": lambda: _programs(lambda before, setup, job: setup.rescale(job.workers)),
-    "a program's workers never count": lambda: _programs(lambda before, setup, job: setup.rescale(before.setup.workers)),
-    "what a program lists begins anew": lambda: _programs(_begun_anew),
+    "a program changes nothing": lambda: _programs(lambda start, setup: replace(start.running, streams=setup.streams)),
+    "a program's workers always count": lambda: _programs(lambda start, setup: setup.rescale(start.job.workers)),
+    "a program's workers never count": lambda: _programs(lambda start, setup: setup.rescale(start.running.workers)),
+    "what a program lists begins anew": lambda: _programs(_begun_again),
     "what was removed comes back": lambda: _programs(_removed_come_back),
-    "borders are not forced": _borders_are_not_forced,
-    "the program is not recorded": lambda: patch.object(JobSpec, "to_json", _as_at_first()),
+    "boundaries are not forced": _boundaries_are_not_forced,
+    "the program is not recorded": lambda: patch.object(JobSpec, "record", _as_at_first()),
 }
 BROKEN: dict[str, Callable[[], AbstractContextManager[Any]]] = {
     "a branch reads what was completed before": lambda: _rules(since=0),
     "a branch reads what was completed later": lambda: _rules(before=None),
-    "the rows of other workers count": lambda: patch.object(stores.StoredContainer, "mine", lambda stored, rows=None: None),
+    "the rows of other workers count": lambda: patch.object(StoredContainer, "own", lambda stored, rows=None: None),
     "only the own slot is read": _own_slot_alone,
     "rewritten containers stay": _rewritten_stay,
     "copies are rewritten one by one": _one_copy_of_several,
@@ -151,6 +174,6 @@ BROKEN: dict[str, Callable[[], AbstractContextManager[Any]]] = {
     "old rows have gone": lambda: _pasts(lambda p: replace(p, oldest={})),
     "a part's columns do not matter": lambda: patch.object(branches._Brancher, "_kept", lambda *arguments: 0),
     "complete at once": lambda: patch.object(active_generation, "is_complete", lambda *arguments: True),
-    "dropped columns are still there": lambda: patch.object(retention, "_left", lambda entry, now, gone: entry.kept),
-    "nothing has gone": lambda: patch.object(active_generation.ActiveGeneration, "gone", lambda *arguments: {}),
+    "dropped columns are still there": lambda: patch.object(retention, "_still_retained", lambda entry, now, lost: entry.retained),
+    "nothing has gone": lambda: patch.object(active_generation.ActiveGeneration, "lost_until", lambda *arguments: {}),
 }

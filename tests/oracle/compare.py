@@ -6,6 +6,8 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from clash.coordinator.control.setup import LiveQuery
+from clash.coordinator.inspection import result_schema
 from clash.state.memory_storage import MemoryStorage
 
 from .case import Ask, Case, Life, Row, plain_rows
@@ -85,11 +87,17 @@ def _complete_at_once(run: Run, life: Life) -> str | None:
     return "all is kept, or comes later"
 
 
+def _live(run: Run, name: str) -> LiveQuery:
+    live = run.engine.coordinator.query(name)
+    assert live is not None
+    return live
+
+
 def _in_results(run: Run) -> Iterator[str]:
     """What can be read at the end under a name: of the last query of that name, and of those before it with the same columns."""
     for name in sorted({life.ask.name for life in run.lives}):
         table_ = run.engine.results(name)
-        schema = run.engine.coordinator.result_schema(name)
+        schema = result_schema(_live(run, name).query)
         wanted: Counter[Row] = Counter()
         for life in reversed([life for life in run.lives if life.ask.name == name]):
             outputs = [(o.name, o.expression.type) for o in run.case.parse(life.ask).outputs]
@@ -109,7 +117,7 @@ def _last(run: Run, name: str) -> Ask:
 
 def _in_late(run: Run, expected: Expected) -> Iterator[str]:
     engine = run.engine
-    for stream in engine.coordinator.topology.streams:
+    for stream in engine.coordinator.plan.topology.streams:
         found = engine.late(stream.name)
         if run.case.changes:  # other columns at other times
             names = [stream.time] if stream.time is not None else []

@@ -19,7 +19,7 @@ from clash.coordinator.adaptive.replanner import Policy, Replanner
 from clash.coordinator.committed_batch import CommittedBatch
 from clash.coordinator.control import changes
 from clash.coordinator.control.job import JobSpec, QueryRequest
-from clash.coordinator.coordinator import Coordinator
+from clash.coordinator.control.setup import Setup
 from clash.optimizer import Plan
 from clash.state import failpoints
 from clash.state.storage import open_storage
@@ -45,7 +45,7 @@ class Run:
 
     def __init__(self, case: Case) -> None:
         self.case, self.engine = case, start(case)
-        self.engine.coordinator.replanner = None if case.setting.adaptive else self._plan
+        self.engine.coordinator.plan_override = None if case.setting.adaptive else self._plan
         self.lives = [Life(ask) for ask in case.queries]
         self.program = self.recorded = case.programs[0]
         self.declared = [stream.name for stream in case.first_streams]
@@ -160,24 +160,24 @@ class Run:
 
     # ---- plans -------------------------------------------------------------------------------------------------
 
-    def _plan(self, driver: Coordinator, batch: int) -> Plan | None:
-        """A random plan at a border, if one was asked for since the last one."""
+    def _plan(self, setup: Setup, batch: int) -> Plan | None:
+        """A random plan at a boundary, if one was asked for since the last one."""
         epoch = self.case.setting.epoch
         seeds = [b.plan_seed for b in self.case.batches[max(batch + 1 - epoch, 0) : batch + 1] if b.plan_seed is not None]
-        if not seeds or seeds[-1] % 4 == 0 or not driver.wanted.queries:
+        if not seeds or seeds[-1] % 4 == 0 or not setup.queries:
             return None
-        asks = {q.name: Ask(q.name, q.request.text, q.request.windows) for q in driver.wanted.queries}
-        return plan_for(self.case, asks, driver.wanted.streams, driver.wanted.workers, seeds[-1], alone(self.case))
+        asks = {q.name: Ask(q.name, q.request.text, q.request.windows) for q in setup.queries}
+        return plan_for(self.case, asks, setup.streams, setup.workers, seeds[-1], alone(self.case))
 
     def _eager(self, policy: Policy) -> None:
         if self.case.setting.adaptive:
-            self.engine.coordinator.planner = Replanner(policy)
+            self.engine.coordinator.replanner = Replanner(policy)
 
     def _attempt(self, tables: Mapping[str, pa.Table], now: int) -> CommittedBatch:
         """The planner's thread ends before the next batch begins, and leaves its statistics for a restart: a seed is one history."""
         driver = self.engine.coordinator
         if self.case.setting.adaptive:
-            driver.collector._written = -math.inf
+            driver.collector.write_interval = -math.inf
         try:
             return self.engine.batch(tables, now)
         finally:
@@ -258,7 +258,7 @@ class Run:
             if not life.lives(number):
                 continue
             if life.complete is None:
-                life = self.lives[at] = replace(life, complete=manifest.complete.get(life.ask.name))
+                life = self.lives[at] = replace(life, complete=manifest.complete_from.get(life.ask.name))
             found = self.found.setdefault(life.key, Counter())
             rows = [row for url in done.results.get(life.ask.name, ()) for row in _rows(self.engine.uri, url)]
             found.update((number, row) for row in rows)
@@ -275,7 +275,7 @@ class Run:
             self.wrong.append(f"batch {number} ran on {ran.setup.workers} workers, not {self.workers}")
         if ran.batch == number and ran.predicted is not None:
             before = self.engine.coordinator.log.read(ran.number - 1)
-            self.replanned += before.plan.topology != ran.plan.topology
+            self.replanned += before.topology != ran.topology
 
 
 def _rows(uri: str, url: str) -> list[Row]:

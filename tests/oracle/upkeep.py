@@ -17,11 +17,11 @@ class Upkeep:
         self.swept = True
 
     def look(self, driver: Coordinator, quiet: bool) -> Iterator[str]:
-        records, stores, laid = driver.manifest.containers, driver.topology.store, driver.generation.laid
+        records, stores, laid = driver.manifest.containers, driver.plan.topology.store, driver.generation.stores.layouts
         for record in records:
             if record.store not in stores:
                 yield f"{record.path} is of a store that is not there"
-            begun = driver.generation.introduced.get(record.store)
+            begun = driver.generation.stores.introduced.get(record.store)
             if begun is not None and record.generation < begun.generation:
                 yield f"{record.path} is from before its store was introduced"
         files = {f"state/{name}" for name in driver.storage.list("state", recursive=True)}
