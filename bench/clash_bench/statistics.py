@@ -163,8 +163,8 @@ class _CountingEngine(InProcessEngine):
     seconds = 0.0
     rows = 0.0
 
-    def _run(self, spec: BatchSpec, parts: Any) -> Any:
-        payloads = super()._run(spec, parts)
+    def run_tasks(self, spec: BatchSpec, parts: Any) -> Any:
+        payloads = super().run_tasks(spec, parts)
         for report in map(read_report, payloads):
             self.seconds += report.seconds.get("ingest", 0.0) + report.seconds.get("round", 0.0)
             if isinstance(report, RoundReport):

@@ -14,8 +14,8 @@ from typing import NamedTuple
 from clash.model.expressions import Expr
 from clash.model.layout import Layout
 from clash.model.relation import Attribute, Relation
+from clash.plan.collection_spec import CollectionSpec
 from clash.plan.topology import Address, RowFilter, Topology
-from clash.statistics.collection_spec import CollectionSpec
 
 
 class TypedColumn(NamedTuple):

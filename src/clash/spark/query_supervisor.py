@@ -195,9 +195,10 @@ class QuerySupervisor:
             outcome = Outcome("lost" if is_lost(error) else "failed", explain_failure(error))
         if outcome is None:
             with self._lock:  # a restart that is requested from here on finds a run that has ended
-                restarts = self._query.gate.is_closed
-                self._state = self._state if restarts else RunState.ENDED
-                return restarts
+                if self._query.gate.is_closed:
+                    return True
+                self._state = RunState.ENDED
+                return False
         if outcome.kind == "boundary":
             _LOG.debug("the Spark query is started again, for other columns or streams")
             return True

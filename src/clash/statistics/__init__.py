@@ -6,7 +6,7 @@ Start reading at `collected` (what is counted) and `estimate` (what comes out); 
 
 | module | what it holds |
 |---|---|
-| `collection_spec` | which keys and predicates are collected, as a function of the queries |
+| (`plan.collection_spec`) | which keys and predicates are collected, as a function of the queries |
 | `collector` | collects histograms, predicate counts and samples in a task |
 | `kernels` | compiled loops that hash keys, fill histograms and choose sampled rows |
 | `sample` | sampled tuples: hashes of their keys and the predicates that they pass |
@@ -23,8 +23,8 @@ Start reading at `collected` (what is counted) and `estimate` (what comes out); 
 | `estimate` | history and queries → `clash.model.statistics.Statistics` |
 """
 
+from clash.plan.collection_spec import CollectionSpec, build_collection_spec
 from clash.statistics.collected import Collected, merge
-from clash.statistics.collection_spec import CollectionSpec, build_collection_spec
 from clash.statistics.collector import Collector
 from clash.statistics.estimate import estimate
 from clash.statistics.history import StatisticsHistory

@@ -21,8 +21,8 @@ from clash.expressions import holds
 from clash.model.block_columns import EVENT_TIME
 from clash.model.expressions import Col, Expr
 from clash.model.expressions import columns as columns_of
+from clash.plan.collection_spec import CollectionSpec, Key, StreamSpec
 from clash.statistics.collected import Collected, PredicateCounts, StreamCounts
-from clash.statistics.collection_spec import CollectionSpec, Key, StreamSpec
 from clash.statistics.kernels import BUCKETS, MAX_THRESHOLD, Hashes, choose_rows, count_keys
 from clash.statistics.sample import PredicateBits, Sample, SampleLayout, empty_sample
 from clash.statistics.time_spans import spans_of

@@ -12,7 +12,7 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from clash.statistics.collection_spec import CollectionSpec, Column
+from clash.plan.collection_spec import CollectionSpec, Column
 from clash.statistics.key_pairs import PairSize, pair_size
 from clash.statistics.stream_view import StreamView
 

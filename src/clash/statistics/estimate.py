@@ -16,7 +16,7 @@ from clash.model.query import Query, SubJoin
 from clash.model.relation import Relation
 from clash.model.statistics import MOST, Statistics
 from clash.model.stream import Stream
-from clash.statistics.collection_spec import CollectionSpec, Column, build_collection_spec
+from clash.plan.collection_spec import CollectionSpec, Column, build_collection_spec
 from clash.statistics.history import StatisticsHistory
 from clash.statistics.join_shape import JoinShape, shape_of
 from clash.statistics.join_sizes import Estimate, JoinSizes

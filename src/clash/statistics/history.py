@@ -15,8 +15,8 @@ from dataclasses import dataclass, field
 
 from clash.codec import Codec
 from clash.model.stream import Stream
+from clash.plan.collection_spec import CollectionSpec
 from clash.statistics.collected import Collected, StreamCounts, merge
-from clash.statistics.collection_spec import CollectionSpec
 from clash.statistics.epoch_drift import Drift
 from clash.statistics.probe_feedback import ProbeFeedback, ProbeStep
 from clash.statistics.stream_view import StreamView, build_view

@@ -9,7 +9,7 @@ from clash.model.expressions import relations
 from clash.model.query import SubJoin
 from clash.model.relation import Relation
 from clash.model.stream import Stream
-from clash.statistics.collection_spec import CollectionSpec, equality_in_tuple, without_alias
+from clash.plan.collection_spec import CollectionSpec, equality_in_tuple, without_alias
 from clash.statistics.stream_view import StreamView
 
 DEFAULT_PASSING_SHARE = 1 / 3  # of tuples that pass a predicate that was never evaluated

@@ -53,7 +53,7 @@ def branch_orders(
             for way in brancher.ways(order, order.feeds.join, users):
                 found.append(_branch(replace(order, queries=()), way))
     for key in sorted((key for key in layouts if key.join is not None and store_id(key) in past.filling), key=str):
-        found += brancher.replays(key)
+        found += brancher.backfill_branches(key)
     return found
 
 
@@ -75,13 +75,13 @@ class _Brancher:
             bound |= step.adds.relations
         return found
 
-    def replays(self, key: StoreKey) -> list[Branch]:
+    def backfill_branches(self, key: StoreKey) -> list[Branch]:
         """From every part over the base stores of the others: what came before a stored tuple is found by it, as when it arrived."""
         found = []
         for origin in sorted(_join(key).relations):
             way = self._parts(key, frozenset([origin]), _join(key), [], None)
             branch = _branch(ProbeOrder(origin, _join(key).sub([origin]), (), (), key), way)
-            found.append(branch._replace(replay=True, since=self._kept(self._base(key, origin), origin, _join(key), [])))
+            found.append(branch._replace(backfills=True, since=self._kept(self._base(key, origin), origin, _join(key), [])))
         return found
 
     def _into_base(self, step: Step, join: SubJoin, users: list[Query], before: int | None = None) -> _Hops:

@@ -99,10 +99,10 @@ def _add(groups: Groups, edge: Edge, shared_by: tuple[str | None, BackfillSource
 
 
 def _backfill_source(topology: Topology, origin: Origin) -> BackfillSource | None:
-    if origin.replay is None:
+    if origin.backfills is None:
         return None
     scanned = next(s.id for s in topology.stores if s.stream == origin.relation.stream and s.owner == origin.owner)
-    return BackfillSource(origin.replay, scanned, origin.since)
+    return BackfillSource(origin.backfills, scanned, origin.since)
 
 
 def _send_along(groups: Groups) -> None:

@@ -13,6 +13,7 @@ from clash.model.expressions import Call, Expr, columns
 from clash.model.layout import Layout
 from clash.model.query import Query
 from clash.model.relation import Attribute, Relation
+from clash.plan.collection_spec import build_collection_spec
 from clash.plan.physical import (
     AccessPath,
     Channel,
@@ -26,7 +27,6 @@ from clash.plan.physical import (
     TypedColumn,
 )
 from clash.plan.topology import ProbeRule, Store, Topology
-from clash.statistics.collection_spec import build_collection_spec
 from clash.topology.channels import SPECIAL, Outgoing, step_channels, stream_channels
 from clash.topology.columns import output_attributes
 from clash.topology.key_types import AttributeTypes, typed_keys
@@ -122,7 +122,7 @@ def _edge_filters(topology: Topology, types: AttributeTypes) -> dict[str, EdgeFi
             filters |= dict.fromkeys((origin.label, *origin.out), EdgeFilter(conditions, ()))
     for edge in topology.edges:
         if edge.carries is None:
-            row_filters = topology.store[edge.store].keeps
+            row_filters = topology.store[edge.store].row_filters
             if not any(not keep.filters and not keep.keys for keep in row_filters):
                 filters[edge.label] = EdgeFilter((), row_filters)
     return filters

@@ -12,7 +12,7 @@ from clash.model.canonical_text import expression_key
 from clash.model.layout import ALL, ONE, Layout
 from clash.model.relation import Attribute, Relation
 from clash.plan.logical import StoreKey
-from clash.plan.topology import FIRST, Address, Edge, Key, Origin, ProbeRule, Rule, Source, Store, StoreRule
+from clash.plan.topology import FIRST, Address, Edge, EdgeSource, Key, Origin, ProbeRule, Rule, Store, StoreRule
 from clash.topology.columns import Needs, new_residuals
 from clash.topology.equality import Streams, is_exact, linking
 from clash.topology.placement import Placement
@@ -37,23 +37,23 @@ def write_rules(
         if store.stream is not None:
             for layout in store.layouts:
                 edge = Edge(
-                    label(), Source("stream", store.stream), store.id, layout, None, _home(layout, store), False, store.columns, FIRST
+                    label(), EdgeSource("stream", store.stream), store.id, layout, None, _home(layout, store), False, store.columns, FIRST
                 )
                 edges.append(edge)
                 rules.append(StoreRule(store.id, edge.label, FIRST))
 
-    sources: dict[Node, Source] = {}
+    sources: dict[Node, EdgeSource] = {}
     into: dict[Node, str] = {}
     feeding: dict[Node, list[str]] = {}
     for node in nodes:
         if node.parent is None:
-            sources[node] = Source("origin", f"o{len(sources) - len(into) + 1}")
+            sources[node] = EdgeSource("origin", f"o{len(sources) - len(into) + 1}")
             continue
         spot, store = spots[node], stores[_key(node)]
         if spot.address is None or node.layout is None:
             raise AssertionError("a step has an address")
         into[node] = label()
-        sources[node] = Source("edge", into[node])
+        sources[node] = EdgeSource("edge", into[node])
         edges.append(
             Edge(
                 into[node],
@@ -75,8 +75,8 @@ def write_rules(
     for node in nodes:
         out = tuple(into[child] for child in node.children.values())
         if node.parent is None:
-            replay = None if node.replay is None else stores[node.replay].id
-            origins.append(Origin(sources[node].name, node.origin, node.bound, node.owner, out, tuple(node.emits), replay, node.since))
+            backfills = None if node.backfills is None else stores[node.backfills].id
+            origins.append(Origin(sources[node].name, node.origin, node.bound, node.owner, out, tuple(node.emits), backfills, node.since))
         else:
             rules.append(_probe(node, node.parent, into[node], stores[_key(node)], out, tuple(feeding.get(node, ())), times, streams))
     order = {edge.label: i for i, edge in enumerate(edges)}

@@ -40,14 +40,14 @@ def describe(
         owner=key.owner,
         layouts=layouts,
         columns=kept_columns(key, layouts, queries, streams),
-        keeps=_keeps(key, queries, streams),
+        row_filters=_row_filters(key, queries, streams),
         access=_access(key, nodes),
         horizons=_horizons(key, queries, streams),
         fill=fill,
     )
 
 
-def _keeps(key: StoreKey, queries: list[Query], streams: Streams) -> tuple[RowFilter, ...]:
+def _row_filters(key: StoreKey, queries: list[Query], streams: Streams) -> tuple[RowFilter, ...]:
     everything = RowFilter((), ())
     if key.join is not None or streams[str(key.stream)].keep == "all":
         return (everything,)

@@ -35,7 +35,7 @@ class Node:
     adds: SubJoin | None = None
     home: Layout | None = None
     bounds: Bounds = UNBOUNDED
-    replay: StoreKey | None = None
+    backfills: StoreKey | None = None
     since: int = 0
     children: dict[tuple[StoreKey, Layout, SubJoin, Layout | None, Bounds], Node] = field(default_factory=dict)
     emits: list[str] = field(default_factory=list)
@@ -54,7 +54,7 @@ class Branch(NamedTuple):
 
     order: ProbeOrder
     bounds: tuple[Bounds, ...]
-    replay: bool = False
+    backfills: bool = False
     since: int = 0
 
 
@@ -83,14 +83,14 @@ def merge_orders(
     roots: dict[tuple[Relation, SubJoin, str | None, StoreKey | None], Node] = {}
     for branch in branches:
         order = branch.order
-        root = Node(None, order.origin, _owner(order), order.start, replay=_replay(branch), since=branch.since)
-        roots.setdefault((order.origin, order.start, _owner(order), _replay(branch)), root)
+        root = Node(None, order.origin, _owner(order), order.start, backfills=_backfills(branch), since=branch.since)
+        roots.setdefault((order.origin, order.start, _owner(order), _backfills(branch)), root)
     paths: dict[int, tuple[Node, ...]] = {}
     homes = [_home(order, _join(order, joins), layouts, streams) for order in orders]
     # an order that needs its tuples in a certain place decides first; one that does not joins it
     for i in sorted(range(len(orders)), key=lambda i: (not homes[i][1], i)):
         order, (home, needed) = orders[i], homes[i]
-        node, path = roots[order.origin, order.start, _owner(order), _replay(branches[i])], []
+        node, path = roots[order.origin, order.start, _owner(order), _backfills(branches[i])], []
         if order.steps and not needed:
             first = order.steps[0]
             # but not one that every worker does for itself: nobody could answer from there
@@ -119,8 +119,8 @@ def _join(order: ProbeOrder, joins: Mapping[str, SubJoin]) -> SubJoin:
     return order.feeds.join
 
 
-def _replay(branch: Branch) -> StoreKey | None:
-    return branch.order.feeds if branch.replay else None
+def _backfills(branch: Branch) -> StoreKey | None:
+    return branch.order.feeds if branch.backfills else None
 
 
 def _owner(order: ProbeOrder) -> str | None:

@@ -159,7 +159,7 @@ def _add_epoch(history: StatisticsHistory, epoch: _EndedEpoch) -> None:
 def complete_probes(topology: Topology) -> dict[str, ProbeStep]:
     """By edge label, the probes that find all their results: not those of branches, and not those of tuples that are probed once more."""
     steps: dict[str, ProbeStep] = {}
-    complete: set[str] = {origin.label for origin in topology.origins if origin.replay is None}
+    complete: set[str] = {origin.label for origin in topology.origins if origin.backfills is None}
     for edge in topology.edges:  # parents come first
         rule = topology.rule[edge.store, edge.label]
         if (

@@ -72,7 +72,7 @@ def retained_now(topology: Topology, stream: str) -> frozenset[Retained]:
     for store in topology.stores:
         if store.stream == stream:
             columns = {column.column for column in store.columns} | ({time} if (time := times[stream]) is not None else set())
-            rules = frozenset(RowRule(frozenset(map(expression_key, keep.filters)), frozenset(keep.keys)) for keep in store.keeps)
+            rules = frozenset(RowRule(frozenset(map(expression_key, keep.filters)), frozenset(keep.keys)) for keep in store.row_filters)
             retained.add(Retained(store.owner, frozenset(columns), rules))
     return frozenset(retained)
 
