@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from clash.errors import ClashError, QueryError
+from clash.model.stream import Stream
 from clash.sql import parse_queries, parse_query
 
 from .streams import STREAMS
@@ -139,3 +140,10 @@ def test_undeclared(queries: dict[str, str], what: str) -> None:
 def test_windows_of_an_unknown_query() -> None:
     with pytest.raises(ClashError, match="did you mean first"):
         parse_queries({"first": _JOIN}, windows={"frist": {"R": "1 s"}})
+
+
+def test_more_aliases_of_a_stream_than_an_arrival_has_numbers() -> None:
+    """The number of a relation is part of every arrival: a 33rd alias would be taken for the first of the next arrival."""
+    joins = " ".join(f"JOIN R x{n} ON x{n}.a = x0.a" for n in range(1, 33))
+    with pytest.raises(QueryError, match="a stream has too many aliases"):
+        parse_query("q", f"SELECT x0.a FROM R x0 {joins}", {"R": Stream.of("R", {"a": "bigint"})})

@@ -22,6 +22,7 @@ DEADLINE = "#deadline"
 
 NUMBER_BITS = 5
 MAX_NUMBERS = 1 << NUMBER_BITS
+"""A query may name a stream so many times: the number of a relation has to fit into the lowest bits of an arrival."""
 UNBOUNDED_WINDOW = (1 << 64) - 1
 """The window of a relation that is not bounded: no two event times lie further apart."""
 

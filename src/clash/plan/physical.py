@@ -198,7 +198,3 @@ class PhysicalPlan:
         channels = [channel for stream in self.ingest for channel in stream.channels]
         channels += [channel for step in self.steps for channel in step.channels]
         return {channel.name: channel for channel in channels}
-
-    def stream_ingest(self, stream: str) -> StreamIngest | None:
-        """None for a stream that no query reads."""
-        return next((ingest for ingest in self.ingest if ingest.stream == stream), None)

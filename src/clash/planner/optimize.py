@@ -55,7 +55,7 @@ def plan_queries(
     if not queries:
         return LogicalPlan((), request, (), (), cost=0.0, bound=0.0, optimal=True, rounds=0, complete=True, seconds=0.0)
     model = CostModel(request.cost, request.workers, request.layouts)
-    options = Options(model, request.strategy, request.formulation, request.mirs, request.gap, solver)
+    options = Options(model, request.formulation, request.mirs, request.gap, solver)
     problem = PlanningProblem(queries, request.statistics, request.streams, options, began + _SEARCH_SHARE * request.time_limit)
     if start is not None:
         problem = replace(problem, start=start.probe_orders, start_layouts={store.key: store.layouts for store in start.stores})

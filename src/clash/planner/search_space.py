@@ -10,7 +10,7 @@ from clash.model.query import EqualityClass, Query
 from clash.model.statistics import Statistics
 from clash.model.stream import Stream
 from clash.model.types import UNKNOWN, exact
-from clash.plan.options import FormulationName, StrategyName
+from clash.plan.options import FormulationName
 from clash.planner.build_graph import build_graph
 from clash.planner.candidate_joins import candidates
 from clash.planner.cardinalities import Sizes
@@ -28,7 +28,6 @@ class Options:
     """How to plan: the cost model, and the planner's options as in `PlanRequest`."""
 
     model: CostModel
-    strategy: StrategyName = "global"
     formulation: FormulationName = "compact"
     mirs: bool = True
     gap: float = 0.0

@@ -1,7 +1,7 @@
 """`clash.configure`: Spark settings under which micro-batches are short.
 
-None is needed for right results, and none that the user has set is touched: on the builder, in spark-defaults.conf, or on the
-command line of spark-submit.
+Results are right without any of them. A setting of the user's is never changed, whether it was made on the builder, in spark-defaults.conf, or
+on the command line of spark-submit.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ _LOG = logging.getLogger("clash")
 
 EVERYWHERE: Mapping[str, str] = {
     "spark.python.unix.domain.socket.enabled": "true",  # over TCP every Python task waits some 40 ms
-    "spark.sql.adaptive.enabled": "false",  # a stage of few large messages has nothing to adapt
-    "spark.sql.files.openCostInBytes": "0",  # few scan tasks: each costs 15 to 25 ms
+    "spark.sql.adaptive.enabled": "false",  # a stage of few, large messages leaves nothing to adapt
+    "spark.sql.files.openCostInBytes": "0",  # packs files into few scan tasks: each task costs 15 to 25 ms
     "spark.sql.streaming.numRecentProgressUpdates": "1000",
-    "spark.task.maxFailures": "1",  # a batch fails, and is run again, as a whole
+    "spark.task.maxFailures": "1",  # a batch fails as a whole, and is repeated as a whole
     "spark.stage.maxConsecutiveAttempts": "1",
 }
 ON_ONE_MACHINE: Mapping[str, str] = {
-    # batches are short: the second compiler costs more than its code gains, for as long as anyone has waited
+    # batches are short: the JVM's second compiler (C2) costs more than its code gains, also in the longest runs measured
     "spark.driver.extraJavaOptions": "-XX:+UseParallelGC -XX:TieredStopAtLevel=1",
-    "spark.hadoop.fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",  # no .crc files, each of which forks a chmod
+    "spark.hadoop.fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",  # no .crc files: writing each one forks a chmod
     "spark.sql.streaming.checkpoint.fileChecksum.enabled": "false",  # one file less per checkpoint file
     "spark.shuffle.compress": "false",
     "spark.shuffle.spill.compress": "false",
@@ -43,55 +43,55 @@ ON_ONE_MACHINE: Mapping[str, str] = {
 
 
 def configure(builder: Any) -> Any:
-    """The same builder, with our settings where the user has none; give it to `getOrCreate()`."""
+    """Adds the settings of `settings` that the user has not made to a builder of Spark sessions, and returns it: call `getOrCreate()` on it."""
     if not isinstance(builder, SparkSession.Builder):
         raise OptionError(
             "not a builder of Spark sessions", type(builder).__name__, 'write clash.configure(SparkSession.builder.master("local[2]"))'
         )
     if SparkContext._active_spark_context is not None:
-        _LOG.warning("Spark runs already: settings that count at its start stay as they are; call clash.configure before getOrCreate")
-    given = _given() | {key: str(value) for key, value in builder._options.items()}
+        _LOG.warning("Spark runs already: settings that take effect at its start stay as they are; call clash.configure before getOrCreate")
+    given = _settings_outside_builder() | {key: str(value) for key, value in builder._options.items()}
     for key, value in settings(given.get("spark.master", "local[*]")).items():
         if key not in given:
             builder.config(key, value)
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # or workers run whatever `python3` is
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # otherwise Python workers run the `python3` of the PATH
     return builder
 
 
 def settings(master: str) -> dict[str, str]:
-    """Everything that `configure` would set under this master."""
-    found = dict(EVERYWHERE)
+    """All that `configure` sets under this master where the user has set nothing."""
+    defaults = dict(EVERYWHERE)
     if is_local(master):
-        found |= ON_ONE_MACHINE
-        found["spark.sql.streaming.checkpointFileManagerClass"] = (
-            f"{_checkpointing(pyspark.__version__)}.FileSystemBasedCheckpointFileManager"
-        )
-    return found
+        defaults |= ON_ONE_MACHINE
+        package = _checkpointing_package(pyspark.__version__)
+        defaults["spark.sql.streaming.checkpointFileManagerClass"] = f"{package}.FileSystemBasedCheckpointFileManager"
+    return defaults
 
 
 def is_local(master: str) -> bool:
-    """One machine, one JVM. `local-cluster[…]` starts several."""
+    """Whether all of Spark runs in one JVM on this machine. `local-cluster[…]` starts several JVMs, and is not local."""
     return master == "local" or master.startswith("local[")
 
 
-def _checkpointing(version: str) -> str:
-    """The package of the file managers: it moved with Spark 4.1."""
+def _checkpointing_package(version: str) -> str:
+    """The Java package of Spark's checkpoint file managers, which moved with Spark 4.1."""
     major, minor = (int(part) for part in version.split(".")[:2])
     package = "org.apache.spark.sql.execution.streaming"
     return f"{package}.checkpointing" if (major, minor) >= (4, 1) else package
 
 
-def _given() -> dict[str, str]:
-    """What the user has set outside the builder."""
-    if SparkContext._jvm is not None or "PYSPARK_GATEWAY_PORT" in os.environ:  # started by spark-submit: Spark knows
+def _settings_outside_builder() -> dict[str, str]:
+    """What the user has set in spark-defaults.conf or on a command line."""
+    if SparkContext._jvm is not None or "PYSPARK_GATEWAY_PORT" in os.environ:  # a JVM runs, as under spark-submit: it has read them
         SparkContext._ensure_initialized()
         return dict(SparkConf(_jvm=SparkContext._jvm).getAll())
-    return dict(_of_file()) | dict(_of_arguments(os.environ.get("PYSPARK_SUBMIT_ARGS", "")))
+    return dict(_settings_in_file()) | dict(_settings_in_arguments(os.environ.get("PYSPARK_SUBMIT_ARGS", "")))
 
 
-def _of_file() -> Iterator[tuple[str, str]]:
-    homes = [os.environ.get("SPARK_CONF_DIR"), os.environ.get("SPARK_HOME") and f"{os.environ['SPARK_HOME']}/conf"]
-    folder = next((home for home in homes if home), None)
+def _settings_in_file() -> Iterator[tuple[str, str]]:
+    """The lines of spark-defaults.conf, in the folder in which Spark looks for it."""
+    folders = [os.environ.get("SPARK_CONF_DIR"), os.environ.get("SPARK_HOME") and f"{os.environ['SPARK_HOME']}/conf"]
+    folder = next((folder for folder in folders if folder), None)
     file = Path(folder) / "spark-defaults.conf" if folder else None
     if file is None or not file.is_file():
         return
@@ -101,12 +101,13 @@ def _of_file() -> Iterator[tuple[str, str]]:
             yield key, value.strip()
 
 
-def _of_arguments(text: str) -> Iterator[tuple[str, str]]:
-    for option, value in pairwise(shlex.split(text)):
-        if option in ("--conf", "-c") and "=" in value:
-            key, _, what = value.partition("=")
-            yield key, what
+def _settings_in_arguments(text: str) -> Iterator[tuple[str, str]]:
+    """The settings among the arguments of spark-submit."""
+    for option, argument in pairwise(shlex.split(text)):
+        if option in ("--conf", "-c") and "=" in argument:
+            key, _, value = argument.partition("=")
+            yield key, value
         elif option == "--master":
-            yield "spark.master", value
+            yield "spark.master", argument
         elif option == "--driver-java-options":
-            yield "spark.driver.extraJavaOptions", value
+            yield "spark.driver.extraJavaOptions", argument

@@ -1,4 +1,4 @@
-"""Streams and queries as a user passes them, before and during a run: checked, and in the form that the coordinator knows."""
+"""Streams and queries as a user declares them, before and during a run: checked, and converted to what the coordinator takes."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from clash.sinks import Console, ForeachBatch, Memory, Parquet, Sink
 from clash.sql.query_source import read_source
 
 _LOG = logging.getLogger("clash")
-_WATERMARK = "spark.watermarkDelayMs"
+_WATERMARK = "spark.watermarkDelayMs"  # in the metadata of a column that has a watermark of Spark's
 _STATEFUL = ("Aggregate", "Distinct", "Deduplicate", "FlatMapGroups", "TransformWithState", "GlobalLimit", "Offset", "Sort", "Window")
 
 
 def declare_stream(name: str, df: Any, time: str | None, window: str | None, lateness: str | None, idle: str | None, keep: Keep) -> Stream:
-    """The stream that a streaming DataFrame is."""
+    """Checks a streaming DataFrame and its options, and describes it as a stream."""
     if not isinstance(df, DataFrame):
         raise OptionError(f"stream {name} is not a DataFrame", type(df).__name__, "write spark.readStream.….load()")
     if not df.isStreaming:
         hint = "read it with spark.readStream; for data that does not change, a stream of its files"
         raise OptionError("the DataFrame is not a stream", f"stream {name}", hint)
-    stateful = _stateful(df._jdf.queryExecution().analyzed())
+    stateful = _stateful_operator(df._jdf.queryExecution().analyzed())
     if stateful is not None:
         raise OptionError(
             "a stream with operators that keep state",
@@ -34,19 +34,22 @@ def declare_stream(name: str, df: Any, time: str | None, window: str | None, lat
             "do it behind the joins, on run.result_stream, or in a Spark query of its own that writes files",
         )
     columns = [(field.name, field.dataType.simpleString()) for field in df.schema.fields]
-    spelled = [column.lower() for column, _ in columns]
-    twice = next((column for at, column in enumerate(spelled) if column in spelled[:at]), None)
-    if twice is not None:
-        raise OptionError("two columns of one name", f"{twice} in stream {name}", 'rename one with df.withColumnRenamed("old", "new")')
+    names = [column.lower() for column, _ in columns]
+    duplicate = next((column for at, column in enumerate(names) if column in names[:at]), None)
+    if duplicate is not None:
+        raise OptionError("two columns of one name", f"{duplicate} in stream {name}", 'rename one with df.withColumnRenamed("old", "new")')
     stream = Stream.of(name, dict(columns), time=time, window=window, lateness=lateness, idle=idle, keep=keep)
     if idle is not None and lateness is None:
         raise OptionError("idle needs lateness", f"stream {name}", 'write lateness="0 seconds" if rows come in order')
     return stream
 
 
-def _stateful(plan: Any) -> str | None:
-    """The topmost operator that Spark keeps state for, or cannot run on a stream: its state goes by the place in the plan, which changes
-    with the streams that are read. What is done to tables that a stream is joined with is none of it."""
+def _stateful_operator(plan: Any) -> str | None:
+    """The name of the topmost operator that Spark keeps state for, or cannot run on a stream.
+
+    Spark finds an operator's state by its position in the plan, which changes with the streams that are read. Operators on static tables that
+    a stream is joined with have no state.
+    """
     if not plan.isStreaming():
         return None
     name, children = str(plan.nodeName()), plan.children()
@@ -55,22 +58,22 @@ def _stateful(plan: Any) -> str | None:
         return name
     if name == "Join" and all(child.isStreaming() for child in inputs):
         return "Join of two streams"
-    return next((found for found in map(_stateful, inputs) if found is not None), None)
+    return next((operator for operator in map(_stateful_operator, inputs) if operator is not None), None)
 
 
 def warn_about_stream(stream: Stream, df: Any) -> None:
-    """What a user may not expect, once per stream."""
+    """Logs what a user may not expect of a stream; called once, when it is declared."""
     if stream.lateness is None and stream.window is not None:
         _LOG.warning('stream %s has no lateness: nothing is late, and its state never expires; write lateness="…"', stream.name)
     if any(_WATERMARK in (field.metadata or {}) for field in df.schema.fields):
-        _LOG.warning("stream %s has a watermark of Spark's: joins here go by lateness= instead", stream.name)
+        _LOG.warning("stream %s has a watermark of Spark's, which is ignored: joins use lateness= instead", stream.name)
     leaves = df._jdf.queryExecution().analyzed().collectLeaves()
     if any(leaves.apply(at).toString() == "socket" for at in range(leaves.size())):
-        _LOG.warning("stream %s reads a socket, which cannot replay: after a crash rows are lost, not exactly once", stream.name)
+        _LOG.warning("stream %s reads a socket, which cannot replay: a crash loses rows, so results are not exactly once", stream.name)
 
 
 def declare_query(name: str, text: str, sink: Sink | None, windows: Mapping[str, str] | None) -> QueryRequest:
-    """The query, not parsed yet. Its windows are in the order in which a record lists them: two that ask the same are equal."""
+    """Checks the arguments of a query, which is not parsed yet. The windows are sorted, so that equal queries are equal requests."""
     check_name("query", name)
     read_source(name, text)
     if windows is not None and not isinstance(windows, Mapping):
@@ -83,22 +86,25 @@ def declare_query(name: str, text: str, sink: Sink | None, windows: Mapping[str,
         raise OptionError(
             "not a sink", f"{sink!r} for query {name}", 'write clash.sinks.Parquet("out/q1"), Memory(), Console() or ForeachBatch(f)'
         )
-    return QueryRequest(name, text, tuple(sorted((windows or {}).items())), _record(sink))
+    return QueryRequest(name, text, tuple(sorted((windows or {}).items())), _sink_spec(sink))
 
 
-def _record(sink: Sink | None) -> SinkSpec:
+def _sink_spec(sink: Sink | None) -> SinkSpec:
     if isinstance(sink, Parquet):
         return SinkSpec("parquet", sink.url)
-    names: dict[type, Literal["memory", "console", "foreach"]] = {Memory: "memory", Console: "console", ForeachBatch: "foreach"}
-    return SinkSpec() if sink is None else SinkSpec(names[type(sink)])
+    kinds: dict[type, Literal["memory", "console", "foreach"]] = {Memory: "memory", Console: "console", ForeachBatch: "foreach"}
+    return SinkSpec() if sink is None else SinkSpec(kinds[type(sink)])
 
 
 def chosen_sink(request: QueryRequest, given: Mapping[str, Sink | None]) -> Sink | None:
-    """The sink that a program gives a query, unless it was meant for another; else the one on record, which no function is."""
+    """The sink that the program declares for a query, if it is of the recorded kind and folder; else a new one as recorded.
+
+    None for results under the checkpoint, and for a function that the program does not declare: functions are not recorded.
+    """
     sink = given.get(request.name)
-    if sink is not None and _record(sink) == request.sink:
+    if sink is not None and _sink_spec(sink) == request.sink:
         return sink
     if request.sink.kind == "parquet":
         return Parquet(str(request.sink.path))
-    stateless: dict[str, Sink] = {"memory": Memory(), "console": Console()}
-    return stateless.get(request.sink.kind)
+    sinks: dict[str, Sink] = {"memory": Memory(), "console": Console()}
+    return sinks.get(request.sink.kind)

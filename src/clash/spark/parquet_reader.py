@@ -1,7 +1,7 @@
-"""Parquet files that tasks read themselves, without Spark's scan.
+"""Reads Parquet files in tasks, without Spark's scan.
 
-Invariant: a file is read here only if its schema says that every value comes out as Spark's scan would give it; where that is not
-certain `cut` gives None, and the whole batch is Spark's. Rows are in no particular order between files and tasks, as with Spark.
+Invariant: a file is read here only if its schema guarantees that every value is the one that Spark's scan would give. Where that is not certain,
+`slice_files` returns None and Spark reads the whole batch. As with Spark, rows of different files and tasks are in no particular order.
 """
 
 from __future__ import annotations
@@ -17,98 +17,107 @@ import pyarrow.types as pt
 from clash.errors import SourceError
 from clash.expressions.arrow_types import arrow_type
 
-ROWS = 1 << 16  # decoded at a time
+ROWS = 1 << 16  # per record batch that is decoded
 _PLAIN = frozenset(arrow_type(name) for name in ("boolean", "tinyint", "smallint", "int", "bigint", "float", "double", "date"))
 _STRINGS = frozenset({pa.string(), pa.large_string(), pa.string_view()})
 _BINARIES = frozenset({pa.binary(), pa.large_binary(), pa.binary_view()})
+# keys of a file's metadata
 _VERSION, _LEGACY = b"org.apache.spark.version", b"org.apache.spark.legacyDateTime"
 
 
 @dataclass(frozen=True)
 class FileColumn:
-    """A column of a stream: its name there, its name in the files, and its type as a `simpleString`."""
+    """A column of a stream, as it is read from files."""
 
     name: str
+    """Its name in the stream."""
     stored: str
+    """Its name in the files."""
     kind: str
+    """Its type, as Spark's `simpleString`."""
 
 
 @dataclass(frozen=True)
 class FileSlice:
-    """`rows` rows of one stream in some row groups of a file, after the first `skip` of them."""
+    """Consecutive rows of one file of a stream."""
 
     stream: str
     path: str
     groups: tuple[int, ...]
+    """The row groups that hold them."""
     skip: int
+    """Rows of these groups that come before the first of the slice."""
     rows: int
+    """Rows of the slice."""
 
 
-Columns = Mapping[str, Sequence[FileColumn]]
-FileSlices = tuple[FileSlice, ...]
+Columns = Mapping[str, Sequence[FileColumn]]  # by stream
+FileSlices = tuple[FileSlice, ...]  # of one task
+_FileRows = tuple[str, str, list[int]]  # stream, path, and rows per row group
 
 
 def slice_files(files: Mapping[str, Sequence[str]], columns: Columns, parts: int, plain_calendar: bool) -> list[FileSlices] | None:
-    """What each of `parts` tasks reads, as many rows each; None if Spark has to read.
+    """Divides the rows of all files evenly among `parts` tasks; None if Spark has to read them.
 
-    `plain_calendar`: dates and times in a file that does not say which calendar they are of are not to be changed.
+    `plain_calendar`: dates and times of a file whose metadata does not say which calendar they are of are taken as they are.
     """
-    found: list[tuple[str, str, list[int]]] = []
+    file_rows: list[_FileRows] = []
     for stream, paths in files.items():
         for path in paths:
-            groups = _groups(path, columns[stream], plain_calendar)
+            groups = _row_groups(path, columns[stream], plain_calendar)
             if groups is None:
                 return None
-            found.append((stream, path, groups))
-    total = sum(sum(groups) for _, _, groups in found)
-    return [tuple(_between(found, total * part // parts, total * (part + 1) // parts)) for part in range(parts)]
+            file_rows.append((stream, path, groups))
+    total = sum(sum(groups) for _, _, groups in file_rows)
+    return [tuple(_slices_between(file_rows, total * part // parts, total * (part + 1) // parts)) for part in range(parts)]
 
 
-def _between(found: Iterable[tuple[str, str, list[int]]], low: int, high: int) -> Iterator[FileSlice]:
-    """Rows `low` to `high` of all files behind one another."""
-    first = 0
-    for stream, path, groups in found:
-        starts = list(accumulate(groups, initial=first))
-        first = starts[-1]
-        touched = [at for at, rows in enumerate(groups) if rows and starts[at] < high and starts[at + 1] > low]
+def _slices_between(file_rows: Iterable[_FileRows], low: int, high: int) -> Iterator[FileSlice]:
+    """The rows from `low` up to, but without, `high`, counted through all files in order."""
+    next_start = 0
+    for stream, path, groups in file_rows:
+        starts = list(accumulate(groups, initial=next_start))
+        next_start = starts[-1]
+        touched = [group for group, rows in enumerate(groups) if rows and starts[group] < high and starts[group + 1] > low]
         if touched:
-            begin, end = max(low, starts[touched[0]]), min(high, starts[touched[-1] + 1])
-            yield FileSlice(stream, path, tuple(touched), begin - starts[touched[0]], end - begin)
+            first, end = max(low, starts[touched[0]]), min(high, starts[touched[-1] + 1])
+            yield FileSlice(stream, path, tuple(touched), first - starts[touched[0]], end - first)
 
 
-def read_slices(pieces: Iterable[FileSlice], columns: Columns, batch: int) -> Iterator[tuple[str, pa.RecordBatch]]:
-    """Record batches with the stream's names and types."""
-    for piece in pieces:
+def read_slices(slices: Iterable[FileSlice], columns: Columns, batch: int) -> Iterator[tuple[str, pa.RecordBatch]]:
+    """The rows by stream, with the names and types of its columns. `batch` is named in the error of a file that cannot be read."""
+    for piece in slices:
         try:
-            yield from _read(piece, columns[piece.stream])
+            yield from _read_slice(piece, columns[piece.stream])
         except (OSError, pa.ArrowException) as error:
-            said = str(error).strip().splitlines() or [type(error).__name__]
+            lines = str(error).strip().splitlines() or [type(error).__name__]
             raise SourceError(
                 f"stream {piece.stream} cannot be read",
-                f"batch {batch}, file file://{piece.path}, {said[0]}",
+                f"batch {batch}, file file://{piece.path}, {lines[0]}",
                 "repair or remove what is named here; a new start repeats the batch",
             ) from error
 
 
-def _read(piece: FileSlice, columns: Sequence[FileColumn]) -> Iterator[tuple[str, pa.RecordBatch]]:
-    skip, left = piece.skip, piece.rows
+def _read_slice(piece: FileSlice, columns: Sequence[FileColumn]) -> Iterator[tuple[str, pa.RecordBatch]]:
+    skip, remaining = piece.skip, piece.rows
     names = [column.name for column in columns]
     with pq.ParquetFile(piece.path, pre_buffer=False) as file:
-        there = set(file.schema_arrow.names)
-        stored = [column.stored for column in columns if column.stored in there]
+        names_in_file = set(file.schema_arrow.names)
+        stored = [column.stored for column in columns if column.stored in names_in_file]
         for batch in file.iter_batches(ROWS, row_groups=list(piece.groups), columns=stored, use_threads=False):
             if skip >= batch.num_rows:
                 skip -= batch.num_rows
                 continue
-            rows = batch.slice(skip, left)
-            skip, left = 0, left - rows.num_rows
-            yield piece.stream, pa.RecordBatch.from_arrays([_column(rows, column) for column in columns], names)
-            if left == 0:
+            rows = batch.slice(skip, remaining)
+            skip, remaining = 0, remaining - rows.num_rows
+            yield piece.stream, pa.RecordBatch.from_arrays([_column_values(rows, column) for column in columns], names)
+            if remaining == 0:
                 return
-    raise pa.ArrowInvalid(f"it has {left} rows less than it had when the batch began")
+    raise pa.ArrowInvalid(f"it has {remaining} rows less than it had when the batch began")
 
 
-def _column(rows: pa.RecordBatch, column: FileColumn) -> pa.Array:
+def _column_values(rows: pa.RecordBatch, column: FileColumn) -> pa.Array:
+    """A column that a file lacks is NULL, as in Spark's scan."""
     kind = arrow_type(column.kind)
     if column.stored not in rows.schema.names:
         return pa.nulls(rows.num_rows, kind)
@@ -116,84 +125,90 @@ def _column(rows: pa.RecordBatch, column: FileColumn) -> pa.Array:
     return values if values.type == kind else values.cast(kind)
 
 
-# ---- is it what Spark would read? ----------------------------------------------------------------------------------
+# ---- whether the values are those of Spark's scan ------------------------------------------------------------------
 
 
-def _groups(path: str, columns: Sequence[FileColumn], plain_calendar: bool) -> list[int] | None:
-    """Rows per row group, if the file may be read here. A file that cannot be opened is Spark's: it says what is wrong."""
+def _row_groups(path: str, columns: Sequence[FileColumn], plain_calendar: bool) -> list[int] | None:
+    """Rows per row group; None if Spark has to read the file. A file that cannot be opened is left to Spark, which reports what is wrong."""
     try:
         with pq.ParquetFile(path, pre_buffer=False) as file:
             metadata, schema = file.metadata, file.schema_arrow
             leaves = file.schema
     except (OSError, pa.ArrowException):
         return None
-    low = [name.lower() for name in schema.names]
-    known = 0
+    lower_names = [name.lower() for name in schema.names]
+    present = 0  # of the columns
     for column in columns:
         if column.stored not in schema.names:
-            if column.stored.lower() in low:
-                return None  # Spark may or may not mean it
+            if column.stored.lower() in lower_names:
+                return None  # whether Spark reads that column depends on its settings
             continue
-        known += 1
+        present += 1
         kind = arrow_type(column.kind)
-        if low.count(column.stored.lower()) > 1 or "." in column.stored or not same(schema.field(column.stored).type, kind):
+        if lower_names.count(column.stored.lower()) > 1 or "." in column.stored or not _casts_like_spark(schema.field(column.stored).type, kind):
             return None
-        if pt.is_nested(kind) and not _standard(leaves, column.stored, kind):
+        if pt.is_nested(kind) and not _has_standard_levels(leaves, column.stored, kind):
             return None
         if _has_calendar(kind) and not _is_plain_calendar(metadata.metadata or {}, plain_calendar):
             return None
-    return [metadata.row_group(at).num_rows for at in range(metadata.num_row_groups)] if known else None
+    return [metadata.row_group(group).num_rows for group in range(metadata.num_row_groups)] if present else None
 
 
-def same(stored: pa.DataType, kind: pa.DataType) -> bool:
-    """Does a plain cast from what pyarrow reads give what Spark gives? INT96 and unsigned numbers, for instance, have other types."""
+def _casts_like_spark(stored: pa.DataType, kind: pa.DataType) -> bool:
+    """Whether a plain cast of what pyarrow reads gives the values that Spark gives. INT96 and unsigned numbers, for instance, do not: pyarrow
+    reads them as other types."""
     if pt.is_timestamp(kind):
         return bool(pt.is_timestamp(stored) and stored.unit in ("ms", "us") and (stored.tz is None) == (kind.tz is None))
     if pt.is_string(kind):
-        inner = stored.value_type if pt.is_dictionary(stored) else stored
-        return inner in _STRINGS
+        value_type = stored.value_type if pt.is_dictionary(stored) else stored
+        return value_type in _STRINGS
     if pt.is_binary(kind):
         return stored in _BINARIES
     if pt.is_list(kind):
-        return pt.is_list(stored) and same(stored.value_type, kind.value_type)
+        return pt.is_list(stored) and _casts_like_spark(stored.value_type, kind.value_type)
     if pt.is_map(kind):
-        return pt.is_map(stored) and same(stored.key_type, kind.key_type) and same(stored.item_type, kind.item_type)
+        return (
+            pt.is_map(stored)
+            and _casts_like_spark(stored.key_type, kind.key_type)
+            and _casts_like_spark(stored.item_type, kind.item_type)
+        )
     if pt.is_struct(kind):
         return (
             pt.is_struct(stored)
             and [f.name for f in stored] == [f.name for f in kind]
-            and all(same(s.type, k.type) for s, k in zip(stored, kind, strict=True))
+            and all(_casts_like_spark(s.type, k.type) for s, k in zip(stored, kind, strict=True))
         )
     return stored == kind and (kind in _PLAIN or pt.is_decimal(kind))
 
 
-def _standard(leaves: pq.ParquetSchema, name: str, kind: pa.DataType) -> bool:
-    """Are lists and maps written in the three levels that leave nothing to interpret?"""
-    paths = [leaves.column(at).path for at in range(len(leaves))]
-    own = [path.replace(".list.item", ".list.element") for path in paths if path.partition(".")[0] == name]
-    return own == list(_paths(name, kind))
+def _has_standard_levels(leaves: pq.ParquetSchema, name: str, kind: pa.DataType) -> bool:
+    """Whether lists and maps of a column are written in the standard's three levels, which every reader takes the same way."""
+    paths = [leaves.column(leaf).path for leaf in range(len(leaves))]
+    column_paths = [path.replace(".list.item", ".list.element") for path in paths if path.partition(".")[0] == name]
+    return column_paths == list(_leaf_paths(name, kind))
 
 
-def _paths(path: str, kind: pa.DataType) -> Iterator[str]:
+def _leaf_paths(path: str, kind: pa.DataType) -> Iterator[str]:
     if pt.is_list(kind):
-        yield from _paths(f"{path}.list.element", kind.value_type)
+        yield from _leaf_paths(f"{path}.list.element", kind.value_type)
     elif pt.is_map(kind):
-        yield from _paths(f"{path}.key_value.key", kind.key_type)
-        yield from _paths(f"{path}.key_value.value", kind.item_type)
+        yield from _leaf_paths(f"{path}.key_value.key", kind.key_type)
+        yield from _leaf_paths(f"{path}.key_value.value", kind.item_type)
     elif pt.is_struct(kind):
         for field in kind:
-            yield from _paths(f"{path}.{field.name}", field.type)
+            yield from _leaf_paths(f"{path}.{field.name}", field.type)
     else:
         yield path
 
 
 def _has_calendar(kind: pa.DataType) -> bool:
+    """Whether values of a type are, or contain, dates or timestamps."""
     if pt.is_nested(kind):
-        return any(_has_calendar(kind.field(at).type) for at in range(kind.num_fields))
+        return any(_has_calendar(kind.field(field).type) for field in range(kind.num_fields))
     return bool(pt.is_date(kind) or pt.is_timestamp(kind))
 
 
-def _is_plain_calendar(metadata: Mapping[bytes, bytes], otherwise: bool) -> bool:
-    """Spark before 3.0 wrote days of the Julian calendar, and later versions may be configured to."""
+def _is_plain_calendar(metadata: Mapping[bytes, bytes], default: bool) -> bool:
+    """Spark before 3.0 wrote days of the Julian calendar, and later versions can be configured to. `default`: of a file not written by Spark."""
     version = metadata.get(_VERSION)
-    return otherwise if version is None else version >= b"3.0.0" and _LEGACY not in metadata
+    return default if version is None else version >= b"3.0.0" and _LEGACY not in metadata

@@ -11,6 +11,7 @@ from dataclasses import replace
 from sqlglot import exp
 
 from clash.hints import did_you_mean, listed
+from clash.model.block_columns import MAX_NUMBERS
 from clash.model.relation import Attribute, Relation
 from clash.model.stream import Stream
 from clash.model.types import joinable
@@ -123,6 +124,8 @@ def _resolve_aliases(
         if any(a.name.lower() == alias.lower() for a in aliases):
             raise source.error(where, f"two relations are called {alias}", f"give one of them another alias, e.g. {name} AS {alias}2")
         number = sum(a.stream.name == stream for a in aliases)
+        if number == MAX_NUMBERS:
+            raise source.error(where, "a stream has too many aliases", f"one query may name a stream {MAX_NUMBERS} times")
         aliases.append(Alias(alias, Relation(stream, number), streams[stream]))
     return tuple(aliases)
 

@@ -19,7 +19,7 @@ def price_plan(plan: LogicalPlan, statistics: Statistics) -> float | None:
     """The cost of the plan; None if today's search space does not contain it, which is possible for very large queries."""
     request = plan.request
     model = CostModel(request.cost, request.workers, request.layouts)
-    options = Options(model, request.strategy, request.formulation, request.mirs, request.gap)
+    options = Options(model, request.formulation, request.mirs, request.gap)
     layouts = {store.key: store.layouts for store in plan.stores}
     if request.strategy != "independent":
         solution = _walk(plan.queries, plan.probe_orders, layouts, statistics, plan, options)
