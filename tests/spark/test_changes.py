@@ -66,13 +66,13 @@ class Bench:
                 assert rows == 120
                 self.batches[stream].append(entry["batch"])
 
-    def expected(self, text: str, schema: pa.Schema, last: range, first: range = ALWAYS, **kept: range) -> Counter[str]:
-        """Results whose last part came in a batch of `last` and whose first in one of `first`; `kept`: of a stream, only such batches."""
+    def expected(self, text: str, schema: pa.Schema, last: range, first: range = ALWAYS, **arrived: range) -> Counter[str]:
+        """Results whose last row came in a batch of `last` and first row in one of `first`; `arrived`: per stream, which batches count."""
         relations = [stream for stream in COLUMNS if f"{stream}." in text]
         near = WITHIN if "T" in relations else NEAR
         batches = ", ".join(f"{stream}.batch" for stream in relations)
         conditions = [near, _within(f"greatest({batches})", last), _within(f"least({batches})", first)]
-        conditions += [_within(f"{stream}.batch", some) for stream, some in kept.items()]
+        conditions += [_within(f"{stream}.batch", some) for stream, some in arrived.items()]
         with duckdb.connect() as connection:
             connection.execute("SET timezone = 'UTC'")
             for stream in relations:
@@ -82,9 +82,9 @@ class Bench:
                 connection.register(stream, pa.concat_tables(whole))
             return counted(connection.sql(f"{text} WHERE {' AND '.join(conditions)}").to_arrow_table().cast(schema))
 
-    def check(self, run: Any, query: str, text: str, last: range, first: range = ALWAYS, **kept: range) -> None:
+    def check(self, run: Any, query: str, text: str, last: range, first: range = ALWAYS, **arrived: range) -> None:
         found = run.results(query).toArrow()
-        wanted = self.expected(text, found.schema, last, first, **kept)
+        wanted = self.expected(text, found.schema, last, first, **arrived)
         assert wanted
         assert counted(found) == wanted, query
 
@@ -224,7 +224,7 @@ def test_the_last_query_goes_and_another_comes(bench: Bench, scanned: str) -> No
     run.process_all_available()
     gone = run.remove_query("pairs")
     bench.note(run)
-    bench.batches["T"] = [*bench.batches["R"]]  # nobody read it so far
+    bench.batches["T"] = [*bench.batches["R"]]  # no query has read it so far
     read_past(run)
     read_past(run)
     assert gone.batch is not None
@@ -287,13 +287,13 @@ def test_a_stream_is_kept_for_a_query_to_come(bench: Bench) -> None:
     assert any("T" in entry["input"] for entry in run.recent_progress)
     run.stop()
     bench.note(run)
-    border = run.progress["batch"] + 1
+    boundary = run.progress["batch"] + 1
     engine.query("three", JOIN)
     bench.deliver()
     run = engine.start(available_now=True)
     assert run.await_termination(300)
     bench.note(run)
-    bench.check(run, "three", JOIN, range(border, run.progress["batch"] + 1))
+    bench.check(run, "three", JOIN, range(boundary, run.progress["batch"] + 1))
 
 
 def test_a_changed_program_goes_on(bench: Bench) -> None:
@@ -304,7 +304,7 @@ def test_a_changed_program_goes_on(bench: Bench) -> None:
     run = engine.start(available_now=True)
     assert run.await_termination(300)
     bench.note(run)
-    border = run.progress["batch"] + 1
+    boundary = run.progress["batch"] + 1
     engine = bench.engine(epoch="1 hour")
     engine.query("three", JOIN)
     bench.deliver()
@@ -313,8 +313,8 @@ def test_a_changed_program_goes_on(bench: Bench) -> None:
     bench.note(run)
     end = run.progress["batch"] + 1
     assert set(run.queries) == {"three"}
-    bench.check(run, "pairs", PAIRS, range(border))
-    bench.check(run, "three", JOIN, range(border, end), R=range(border, end))
+    bench.check(run, "pairs", PAIRS, range(boundary))
+    bench.check(run, "three", JOIN, range(boundary, end), R=range(boundary, end))
 
 
 @pytest.mark.parametrize(
@@ -388,7 +388,7 @@ def running(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Any:
     run.stop()
 
 
-def test_a_query_that_fails_can_be_mended(bench: Bench) -> None:
+def test_a_query_that_fails_can_be_replaced_by_a_new_start(bench: Bench) -> None:
     """The batch that it failed is on record under it; a program that lists it with another text begins with that very batch."""
     failing = PAIRS.replace("S.b", "1 / (S.b - S.b) AS b")
 
@@ -432,8 +432,8 @@ def test_a_stream_means_what_it_meant(bench: Bench) -> None:
     run.stop()
 
 
-def test_what_comes_too_late_is_told(bench: Bench) -> None:
-    """A change without a batch to come is not waited for in vain."""
+def test_a_change_after_the_last_batch_is_refused(bench: Bench) -> None:
+    """Waiting for a change that no batch will make ends with an error when the run ends."""
     bench.deliver()
     engine = bench.engine("RS")
     engine.query("pairs", PAIRS)

@@ -40,7 +40,7 @@ def test_files_and_arguments_count_as_set(tmp_path: Path, monkeypatch: pytest.Mo
     options = clash.configure(SparkSession.builder)._options
     assert not {"spark.shuffle.compress", JAVA, "spark.broadcast.compress"} & set(options)
     assert MANAGER in options
-    assert dict(module._of_file())[JAVA] == "-Xss4m -XX:+UseZGC"
+    assert dict(module._settings_in_file())[JAVA] == "-Xss4m -XX:+UseZGC"
 
 
 def test_a_cluster_keeps_its_file_systems(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -56,8 +56,8 @@ def test_a_cluster_keeps_its_file_systems(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_the_file_manager_moved() -> None:
-    assert module._checkpointing("4.0.1").endswith(".streaming")
-    assert module._checkpointing("4.2.1").endswith(".streaming.checkpointing")
+    assert module._checkpointing_package("4.0.1").endswith(".streaming")
+    assert module._checkpointing_package("4.2.1").endswith(".streaming.checkpointing")
 
 
 def test_not_a_builder() -> None:

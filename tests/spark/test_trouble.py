@@ -1,4 +1,4 @@
-"""What goes wrong is told by name, and a new start goes on from there."""
+"""Failures are reported with what failed, and a new start continues from there."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import clash
+from clash.spark.batch_function import BatchFunction
 from clash.spark.query_supervisor import QuerySupervisor
-from clash.spark.transport import Transport
 
 from .files import JOIN, counted, declare, expected, write
 
@@ -92,15 +92,15 @@ def test_a_value_without_an_answer(spark: Any, checkpoint: str, tmp_path: Path) 
     run.stop()
 
 
-def test_a_stop_in_a_batch_is_told_to_spark_in_few_words(
+def test_a_stop_in_a_batch_reaches_spark_as_a_short_error(
     spark: Any, checkpoint: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """In the text of what failed Spark looks for an interrupt, and its thread dies of a long one: pages on standard error."""
     inside, go = Event(), Event()
-    told: list[Exception] = []
+    raised: list[Exception] = []
     batch = QuerySupervisor._batch
 
-    def fail(_transport: Any, _df: Any, _batch: int) -> None:
+    def fail(_function: Any, _df: Any, _batch: int) -> None:
         inside.set()
         go.wait(60)
         raise RuntimeError("py4j.protocol.Py4JJavaError: An error occurred while calling o1.collect\n" + "\tat a.b.c(D.scala:1)\n" * 20_000)
@@ -109,10 +109,10 @@ def test_a_stop_in_a_batch_is_told_to_spark_in_few_words(
         try:
             batch(*given)
         except Exception as error:
-            told.append(error)
+            raised.append(error)
             raise
 
-    monkeypatch.setattr(Transport, "__call__", fail)
+    monkeypatch.setattr(BatchFunction, "__call__", fail)
     monkeypatch.setattr(QuerySupervisor, "_batch", watched)
     write(tmp_path, range(1))
     engine = clash.Engine(spark, checkpoint, workers=1)
@@ -122,11 +122,11 @@ def test_a_stop_in_a_batch_is_told_to_spark_in_few_words(
     assert inside.wait(120)
     stop = Thread(target=run.stop, daemon=True)
     stop.start()
-    while run._life.query.isActive:
+    while run._supervisor.handle.isActive:
         go.wait(0.01)
     go.set()
     stop.join(60)
     assert not stop.is_alive()
     assert run.exception is None
-    assert ["InterruptedException" in str(error) and len(str(error)) < 200 for error in told] == [True]
-    assert run._life.query.exception() is None
+    assert ["InterruptedException" in str(error) and len(str(error)) < 200 for error in raised] == [True]
+    assert run._supervisor.handle.exception() is None

@@ -149,8 +149,8 @@ def test_what_may_mean_something_else_is_left_to_spark(tmp_path: Path, table: pa
 
 def test_old_calendars_and_int96_are_left_to_spark(tmp_path: Path) -> None:
     path, days = tmp_path / "f.parquet", pa.table({"v": pa.array([dt.date(1500, 1, 1)])})
-    for told, plain in ((None, True), ({"org.apache.spark.version": "2.4.8"}, False), ({"org.apache.spark.version": "4.2.1"}, True)):
-        pq.write_table(days.replace_schema_metadata(told), path)
+    for metadata, plain in ((None, True), ({"org.apache.spark.version": "2.4.8"}, False), ({"org.apache.spark.version": "4.2.1"}, True)):
+        pq.write_table(days.replace_schema_metadata(metadata), path)
         assert (directly([path], {"v": "date"}) is not None) == plain
     pq.write_table(days.replace_schema_metadata({"org.apache.spark.version": "3.5.0", "org.apache.spark.legacyDateTime": ""}), path)
     assert directly([path], {"v": "date"}) is None

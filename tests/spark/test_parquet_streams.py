@@ -1,4 +1,4 @@
-"""Which streams tasks read themselves, and that nobody sees the difference."""
+"""Which streams tasks read themselves, and that results are the same as when Spark reads them."""
 
 from __future__ import annotations
 
@@ -11,10 +11,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import clash
-from clash.protocol.messages import Message
 from clash.spark.parquet_streams import local_path, plain_parquet_columns
 from clash.spark.rdd_job import RddJob
-from clash.spark.tasks import framed, unframed
 
 from .files import JOIN, counted, declare, expected, table, write
 
@@ -60,16 +58,10 @@ def test_only_local_files_outside_partition_folders(name: str, path: str | None)
     assert local_path(name) == path
 
 
-def test_a_message_is_the_same_after_its_journey() -> None:
-    for payload in (b"", b"x" * 1000, pa.py_buffer(b"y" * 77)):
-        arrived = unframed(framed(Message(3, "größe", payload)))
-        assert (arrived.worker, arrived.kind, bytes(arrived.payload)) == (3, "größe", bytes(payload))
-
-
 def test_tasks_read_what_they_can_and_spark_the_rest(spark: Any, checkpoint: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    direct: list[int] = []
-    run_chain = RddJob.run
-    monkeypatch.setattr(RddJob, "run", lambda self, work, *rest: (direct.append(work.batch), run_chain(self, work, *rest))[1])
+    read_by_tasks: list[int] = []
+    run_job = RddJob.run
+    monkeypatch.setattr(RddJob, "run", lambda self, spec: (read_by_tasks.append(spec.batch), run_job(self, spec))[1])
     write(tmp_path, range(8))
     narrow = table("S", 3).set_column(0, "a", table("S", 3)["a"].cast(pa.int32()))
     path = tmp_path / "S" / "003.parquet"
@@ -84,5 +76,5 @@ def test_tasks_read_what_they_can_and_spark_the_rest(spark: Any, checkpoint: str
     found = run.results("q").toArrow()
     pq.write_table(table("S", 3), path)
     assert counted(found) == expected(tmp_path, found.schema)
-    assert direct == [0, 2, 3]
+    assert read_by_tasks == [0, 2, 3]
     assert "2 rounds per batch" in run.explain()
