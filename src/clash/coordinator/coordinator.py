@@ -175,7 +175,10 @@ class Coordinator:
     def publish(self, batch: int) -> CommittedBatch:
         """Moves the result files of the last committed batch to their place, unless they are there already."""
         manifest = self.manifest
-        self._progress.move(BatchState.PUBLISHED, batch)
+        if batch != manifest.batch:
+            raise AssertionError(f"batch {batch} is not the last one committed, {manifest.batch}")
+        if self._progress.batch == batch:  # otherwise the next batch is decided: Spark may be behind us by a commit that it lost
+            self._progress.move(BatchState.PUBLISHED, batch)
         paths = self.publisher.publish(manifest)
         names = self.log.read(manifest.generation).setup.names
         reach("after-publish")
