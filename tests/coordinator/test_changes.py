@@ -15,11 +15,11 @@ import pyarrow as pa
 import pytest
 
 from clash.coordinator.control.changes import Change
-from clash.coordinator.coordinator import Coordinator
+from clash.coordinator.control.setup import Setup
 from clash.inprocess.engine import InProcessEngine
 from clash.model.statistics import Statistics
 from clash.model.stream import Stream
-from clash.optimizer import Plan
+from clash.plan.logical import LogicalPlan
 from clash.state import failpoints
 from clash.state.memory_storage import MemoryStorage
 
@@ -35,7 +35,7 @@ JOINS = {
 
 
 @dataclass
-class Asked:
+class QueryLifetime:
     """A query from one batch to another."""
 
     name: str
@@ -60,42 +60,42 @@ class History:
     window: int | None
     rows: dict[str, list[dict[str, int | None]]] = field(default_factory=lambda: {s: [] for s in COLUMNS})
 
-    def expect(self, asked: Asked) -> Counter[tuple[int, ...]]:
-        found: Counter[tuple[int, ...]] = Counter()
-        for combo in itertools.product(*(self.rows[s] for s in asked.streams)):
-            row = dict(zip(asked.streams, combo, strict=True))
+    def expect(self, query: QueryLifetime) -> Counter[tuple[int, ...]]:
+        results: Counter[tuple[int, ...]] = Counter()
+        for combo in itertools.product(*(self.rows[s] for s in query.streams)):
+            row = dict(zip(query.streams, combo, strict=True))
             batches = [r["batch"] for r in combo]
             times = [r["ts"] for r in combo]
-            if not asked.first <= max(batches) < asked.until or (not asked.history and min(batches) < asked.first):  # type: ignore[type-var]
+            if not query.first <= max(batches) < query.until or (not query.history and min(batches) < query.first):  # type: ignore[type-var]
                 continue
             if self.window is not None and max(times) - min(times) > self.window:  # type: ignore[type-var, operator]
                 continue
-            sides = [[row[side[0]][side[2]] for side in join.split(" = ")] for join in JOINS[asked.streams]]
+            sides = [[row[side[0]][side[2]] for side in join.split(" = ")] for join in JOINS[query.streams]]
             if any(left is None or left != right for left, right in sides):
                 continue
-            if asked.filter is not None and row["S"]["b"] in (asked.filter, None):
+            if query.filter is not None and row["S"]["b"] in (query.filter, None):
                 continue
-            found[tuple(r["id"] for r in combo)] += 1  # type: ignore[misc]
-        return found
+            results[tuple(r["id"] for r in combo)] += 1  # type: ignore[misc]
+        return results
 
 
-def random_asked(random: Random, name: str, batch: int) -> Asked:
+def random_query(random: Random, name: str, batch: int) -> QueryLifetime:
     streams = random.choice(list(JOINS))
     narrowed = random.randrange(3) if "S" in streams and random.random() < 0.3 else None
-    return Asked(name, streams, narrowed, random.random() < 0.7, batch)
+    return QueryLifetime(name, streams, narrowed, random.random() < 0.7, batch)
 
 
-def random_plan(random: Random, driver: Coordinator) -> Plan | None:
+def random_plan(random: Random, setup: Setup) -> LogicalPlan | None:
     if random.random() < 0.5:
         return None
     rates = {s: random.choice([1, 10, 1000, 100000]) for s in COLUMNS}
     chances = {join: random.choice([1e-6, 1e-3, 0.1]) for joins in JOINS.values() for join in joins}
-    return driver.wanted.optimize(Statistics(rates=rates, selectivities=chances))
+    return setup.optimize(Statistics(rates=rates, selectivities=chances))
 
 
-def _add(engine: InProcessEngine, asked: Asked) -> Change:
-    asked.change = engine.add_query(asked.name, asked.text, history=asked.history)
-    return asked.change
+def _add(engine: InProcessEngine, query: QueryLifetime) -> Change:
+    query.change = engine.add_query(query.name, query.text, history=query.history)
+    return query.change
 
 
 POINTS = (
@@ -105,7 +105,7 @@ POINTS = (
 
 
 def run_batch(random: Random, engine: InProcessEngine, batch: int, tables: dict[str, pa.Table], calls: list[Callable[[], Change]]) -> None:
-    """A batch that may fail somewhere, once. What was not recorded by then is asked for again, as a program would."""
+    """A batch that may fail somewhere, once. What was not recorded by then is requested again, as a program would."""
     if random.random() < 0.7:
         engine.batch(tables)
         return
@@ -141,9 +141,9 @@ def run_history(seed: int, batches: int = 8) -> tuple[int, int]:
     ]  # fmt: skip
     history = History(None if window is None else window * SECOND)
     ids = itertools.count()
-    live = {a.name: a for a in (random_asked(random, f"q{i}", 0) for i in range(random.choice([1, 2, 3])))}
-    for asked in live.values():
-        asked.history = True
+    live = {a.name: a for a in (random_query(random, f"q{i}", 0) for i in range(random.choice([1, 2, 3])))}
+    for query in live.values():
+        query.history = True
     every = list(live.values())
     engine = InProcessEngine(
         streams, {a.name: a.text for a in every}, workers=random.choice([1, 2, 3]), seed=seed,
@@ -151,24 +151,24 @@ def run_history(seed: int, batches: int = 8) -> tuple[int, int]:
         tuning={"relayout_rows": random.choice([1, 5, 1000])},
     )  # fmt: skip
     if random.random() < 0.8:
-        engine.coordinator.replanner = lambda driver, _: random_plan(random, driver)
+        engine.coordinator.plan_override = lambda setup, _: random_plan(random, setup)
     names = itertools.count(len(every))
     try:
         for batch in range(batches):
             if batch and random.random() < 0.2:
                 engine.restart()
-            calls: list[Callable[[], Change]] = []  # what is asked for before this batch
+            calls: list[Callable[[], Change]] = []  # what is requested before this batch
             for _ in range(random.choice([0, 0, 1, 1, 2]) if batch else 0):
                 kind = random.choice(["add", "remove", "rescale"])
                 if kind == "add":
-                    asked = random_asked(random, f"q{next(names)}", batch)
-                    calls.append(partial(_add, engine, asked))
-                    live[asked.name] = asked
-                    every.append(asked)
+                    query = random_query(random, f"q{next(names)}", batch)
+                    calls.append(partial(_add, engine, query))
+                    live[query.name] = query
+                    every.append(query)
                 elif kind == "remove" and live:
-                    gone = live.pop(random.choice(sorted(live)))
-                    gone.until = batch
-                    calls.append(partial(engine.remove_query, gone.name))
+                    removed = live.pop(random.choice(sorted(live)))
+                    removed.until = batch
+                    calls.append(partial(engine.remove_query, removed.name))
                 else:
                     calls.append(partial(engine.rescale, random.choice([1, 2, 3, 4])))
             changes = [call() for call in calls]
@@ -184,17 +184,19 @@ def run_history(seed: int, batches: int = 8) -> tuple[int, int]:
                 tables[s] = pa.table({c: pa.array([row[c] for row in rows], kind) for c, kind in types.items()})
             run_batch(random, engine, batch, tables, calls)
         incomplete = 0
-        for asked in every:
-            found = Counter(zip(*(column.to_pylist() for column in engine.results(asked.name).columns), strict=True)) \
-                if asked.first < asked.until else Counter()  # fmt: skip
-            wanted = history.expect(asked)
+        for query in every:
+            found = Counter(zip(*(column.to_pylist() for column in engine.results(query.name).columns), strict=True)) \
+                if query.first < query.until else Counter()  # fmt: skip
+            expected = history.expect(query)
             of_batch = {row["id"]: row["batch"] for rows in history.rows.values() for row in rows}
-            complete = 0 if asked.change is None else asked.change.complete_from or engine.coordinator.complete_from(asked.name)
-            allowed = {combo for combo in wanted if complete is None or max(of_batch[i] for i in combo) < complete}  # type: ignore[type-var]
-            assert not found - wanted, f"{asked}: {found - wanted} too many"
-            missing = {combo: n for combo, n in (wanted - found).items() if combo not in allowed}
-            assert not missing, f"{asked}: {missing} missing, complete from {complete}"
-            incomplete += bool(wanted - found)
+            complete = (
+                0 if query.change is None else query.change.complete_from or engine.coordinator.manifest.complete_from.get(query.name)
+            )
+            allowed = {combo for combo in expected if complete is None or max(of_batch[i] for i in combo) < complete}  # type: ignore[type-var]
+            assert not found - expected, f"{query}: {found - expected} too many"
+            missing = {combo: n for combo, n in (expected - found).items() if combo not in allowed}
+            assert not missing, f"{query}: {missing} missing, complete from {complete}"
+            incomplete += bool(expected - found)
         return len(engine.generations), incomplete
     finally:
         MemoryStorage.named(engine.uri.removeprefix("memory:")).forget()

@@ -1,4 +1,4 @@
-"""A run whose last query has gone: it reads on, and the next query starts as any other."""
+"""A run whose last query was removed keeps reading, and the next query starts as any other."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import pytest
 
 from clash.coordinator.control.job import JobSpec, QueryRequest
 from clash.coordinator.coordinator import Coordinator
+from clash.coordinator.inspection import explain_running, statistics
 from clash.errors import OptionError
 from clash.inprocess.engine import InProcessEngine
 from clash.model.stream import Stream
@@ -55,7 +56,7 @@ def near(last: range, others: range) -> list[tuple[int, int]]:
 
 
 @pytest.mark.parametrize("strategy", ["global", "shared", "independent"])
-def test_the_run_reads_on(strategy: str) -> None:
+def test_the_run_keeps_reading(strategy: str) -> None:
     run = started(strategy=strategy)
     change = run.remove_query("q")
     committed = run.batch(rows(2))
@@ -66,15 +67,15 @@ def test_the_run_reads_on(strategy: str) -> None:
     assert run.generations[-1]["queries"] == []
     assert run.generations[-1]["reason"] == "query q removed"
     assert pairs(run, "q") == near(range(2), range(2))
-    assert run.coordinator.statistics is not None
-    assert "0 queries" in run.coordinator.explain()
-    assert json.loads(run.coordinator.explain("json"))["queries"] == []
-    assert "digraph" in run.coordinator.explain("dot")
+    assert statistics(run.coordinator) is not None
+    assert "0 queries" in explain_running(run.coordinator)
+    assert json.loads(explain_running(run.coordinator, "json"))["queries"] == []
+    assert "digraph" in explain_running(run.coordinator, "dot")
 
 
 @pytest.mark.parametrize("strategy", ["global", "independent"])
 def test_a_later_query_starts_as_any_other(strategy: str) -> None:
-    """What came meanwhile was read past: it is missing until its windows have passed."""
+    """What came meanwhile was not stored: it is missing until its windows have passed."""
     run = started(strategy=strategy)
     run.remove_query("q")
     run.batch(rows(2))
@@ -92,7 +93,7 @@ def test_a_later_query_starts_as_any_other(strategy: str) -> None:
     assert [pair for pair in near(range(complete, 12), range(12)) if pair not in pairs(run, "p")] == []
 
 
-def test_what_is_kept_for_queries_to_come_is_there() -> None:
+def test_what_is_retained_for_queries_to_come_is_there() -> None:
     run = started("all")
     run.remove_query("q")
     committed = run.batch(rows(2))
@@ -105,7 +106,7 @@ def test_what_is_kept_for_queries_to_come_is_there() -> None:
     assert pairs(run, "p") == near(range(4, 5), range(5))
 
 
-def test_all_at_one_border() -> None:
+def test_all_at_one_boundary() -> None:
     run = started()
     run.remove_query("q")
     run.add_query("q", PAIRS)
@@ -143,8 +144,8 @@ def test_a_program_that_drops_its_last_query() -> None:
     assert pairs(run, "q") == sorted([*near(range(2), range(2)), (3, 3)])
 
 
-def test_with_statistics_and_a_planner_at_work() -> None:
-    """Nothing is looked for where nothing is asked."""
+def test_with_statistics_and_a_running_replanner() -> None:
+    """Nothing is replanned where there is no query."""
     run = InProcessEngine(streams(), {"q": PAIRS}, adaptive=True)
     for batch in range(3):
         run.batch(rows(batch))
@@ -170,6 +171,6 @@ def test_late_rows_stay_readable() -> None:
     assert late["x"].to_pylist() == [0]
 
 
-def test_a_first_start_needs_one(tmp_path: Any) -> None:
+def test_a_first_start_needs_a_query(tmp_path: Any) -> None:
     with pytest.raises(OptionError, match="no query to run"):
         Coordinator(str(tmp_path), replace(job("q"), queries=()))

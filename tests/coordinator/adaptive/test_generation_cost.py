@@ -1,16 +1,18 @@
-"""Did a change pay? Judged by what the plan before cost at its end, and told the same after a restart."""
+"""Whether a change of plan paid: judged by what the plan before cost at its end, and shown the same after a restart."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from dataclasses import replace
 
 import pyarrow as pa
 import pytest
 
-from clash.coordinator.adaptive.generation_cost import RECENT, GenerationCost, compare_costs
+from clash.codec import Codec
+from clash.coordinator.adaptive.generation_cost import RECENT_BATCHES, GenerationCost, compare_costs
 from clash.coordinator.adaptive.replanner import Policy, Replanner
 from clash.coordinator.batch_reports import BatchReports
+from clash.coordinator.checkpoint.manifest import BatchSummary
 from clash.inprocess.engine import InProcessEngine
 from clash.model.statistics import Statistics
 from clash.model.stream import Stream
@@ -25,47 +27,48 @@ ROWS = {name: pa.table({c: pa.array([1], pa.int64()) for c in columns}) for name
 
 def after(costs: Sequence[float]) -> GenerationCost:
     """Batches of one tuple each."""
-    found = GenerationCost()
+    cost = GenerationCost()
     for micros in costs:
-        found = found.plus(1, micros / 1e6)
-    return found
+        cost = cost.plus(1, micros / 1e6)
+    return cost
 
 
 def test_sums_are_of_the_whole_life_and_of_the_end() -> None:
-    found = after([10.0] * 20 + [100.0] * 4)
-    assert (found.batches, found.tuples, found.micros_per_tuple) == (24, 24, 25.0)
-    assert [round(seconds * 1e6) for _, seconds in found.recent] == [10, 100, 100, 100, 100]
-    assert GenerationCost.from_json([*found]) == found
+    cost = after([10.0] * 20 + [100.0] * 4)
+    assert (cost.batches, cost.tuples, cost.micros_per_tuple) == (24, 24, 25.0)
+    assert [round(seconds * 1e6) for _, seconds in cost.recent] == [10, 100, 100, 100, 100]
+    codec: Codec[GenerationCost] = Codec(GenerationCost)
+    assert codec.loads(codec.dumps(cost)) == cost
     assert GenerationCost().micros_per_tuple is None
 
 
 def test_the_end_of_one_is_compared_with_the_other_after_its_first_batch() -> None:
-    old, new = after([10.0] * 20 + [100.0] * RECENT), after([900.0] + [50.0] * (RECENT - 1))
+    old, new = after([10.0] * 20 + [100.0] * RECENT_BATCHES), after([900.0] + [50.0] * (RECENT_BATCHES - 1))
     assert compare_costs(old, new) == (100.0, 50.0)
     assert compare_costs(after([30.0, 50.0]), new) == (40.0, 50.0)  # it had no more
-    assert compare_costs(old, after([900.0, 50.0])) is None  # too early to say
-    assert compare_costs(old, new.plus(1, 1.0)) is None  # told once
+    assert compare_costs(old, after([900.0, 50.0])) is None  # too early to judge
+    assert compare_costs(old, new.plus(1, 1.0)) is None  # judged once
     assert compare_costs(GenerationCost(), new) is None
 
 
 def test_a_change_after_a_long_cheap_life_is_seen_to_have_paid(monkeypatch: pytest.MonkeyPatch) -> None:
     run = InProcessEngine(STREAMS, {"q": QUERY}, adaptive=True, statistics=FIRST)
-    run.coordinator.planner = Replanner(Policy(seconds=0.0, rest=0, alert=0, idle=0, busy=0))
-    learnt: list[tuple[float, float]] = []
-    monkeypatch.setattr(run.coordinator.planner, "learn", lambda *costs: learnt.append(costs))
-    costs = iter([10.0] * 12 + [130.0] * 2 + [90.0] + [50.0] * RECENT)
-    told = BatchReports.told
+    run.coordinator.replanner = Replanner(Policy(seconds=0.0, rest=0, alert=0, idle=0, busy=0))
+    outcomes: list[tuple[float, float]] = []
+    monkeypatch.setattr(run.coordinator.replanner.offers, "record_outcome", lambda *costs: outcomes.append(costs))
+    costs = iter([10.0] * 12 + [130.0] * 2 + [90.0] + [50.0] * RECENT_BATCHES)
+    summary = BatchReports.summary
 
-    def costing(reports: BatchReports) -> dict[str, Any]:
-        return {**told(reports), "seconds": {"all": next(costs) * len(ROWS) / 1e6}}
+    def summary_with_cost(reports: BatchReports) -> BatchSummary:
+        return replace(summary(reports), seconds={"all": next(costs) * len(ROWS) / 1e6})
 
-    monkeypatch.setattr(BatchReports, "told", costing)
-    monkeypatch.setattr(run.coordinator.collector, "statistics", lambda *_: FIRST if run.coordinator.last < 12 else OTHER)  # the data shifts
-    for _ in range(14 + 1 + RECENT):
+    monkeypatch.setattr(BatchReports, "summary", summary_with_cost)
+    monkeypatch.setattr(run.coordinator.collector, "estimate", lambda *_: FIRST if run.coordinator.last < 12 else OTHER)  # the data drifts
+    for _ in range(14 + 1 + RECENT_BATCHES):
         run.batch(ROWS)
         run.coordinator.replanner.wait(60)
-    before = (3 * 10.0 + 2 * 130.0) / RECENT
-    assert learnt == [(before, 50.0)]
+    before = (3 * 10.0 + 2 * 130.0) / RECENT_BATCHES
+    assert outcomes == [(before, 50.0)]
     expected = [(None, 27.143, 14), (before, 56.667, 6)]
     for _ in range(2):
         assert [(g["measured_before"], g["measured"], g["batches"]) for g in run.generations] == expected
@@ -73,15 +76,15 @@ def test_a_change_after_a_long_cheap_life_is_seen_to_have_paid(monkeypatch: pyte
         run.restart()
 
 
-def test_what_was_is_told_when_the_manifest_has_forgotten_it() -> None:
+def test_costs_are_shown_after_the_manifest_has_dropped_them() -> None:
     run = InProcessEngine(STREAMS, {"q": QUERY})
     for workers in (3, 2, 3):
         run.batch(ROWS)
         run.batch(ROWS)
         run.rescale(workers)
     run.batch(ROWS)
-    told = run.generations
+    outlines = run.generations
     assert sorted(run.coordinator.manifest.costs) == [2, 3]
-    assert [g["measured_before"] for g in told[1:]] == [g["measured"] for g in told[:-1]]  # of two batches all are recent
+    assert [g["measured_before"] for g in outlines[1:]] == [g["measured"] for g in outlines[:-1]]  # of two batches all are recent
     run.restart()
-    assert run.generations == told
+    assert run.generations == outlines

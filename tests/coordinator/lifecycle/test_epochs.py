@@ -1,4 +1,4 @@
-"""Epochs are ranges of batches; none is made up."""
+"""Epochs are ranges of batches; none begins without a batch."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from clash.coordinator.lifecycle.epochs import Epoch, next_epoch
 
 
 def test_by_batches() -> None:
-    epoch, found = None, []
+    epoch, numbers = None, []
     for batch in range(5):
         epoch = next_epoch(epoch, 2, batch, 0)
-        found.append(epoch.number)
-    assert found == [0, 0, 1, 1, 2]
+        numbers.append(epoch.number)
+    assert numbers == [0, 0, 1, 1, 2]
 
 
 def test_by_time_and_silence() -> None:
@@ -20,5 +20,5 @@ def test_by_time_and_silence() -> None:
     assert next_epoch(first, "1 second", 8, 60_000_000) == Epoch(1, 8, 60_000_000)
 
 
-def test_a_start_may_begin_one() -> None:
+def test_a_start_may_begin_an_epoch() -> None:
     assert next_epoch(Epoch(3, 5, 0), 10, 6, 0, force=True) == Epoch(4, 6, 0)

@@ -1,4 +1,4 @@
-"""Adapting from end to end, in process: what batches show of their data is looked at in the next epoch, and used in the one after."""
+"""Adapting end to end: statistics of an epoch are estimated in the next one, and a better plan takes effect in the one after."""
 
 from __future__ import annotations
 
@@ -36,36 +36,36 @@ def tables(batch: int, fan: int = 1) -> dict[str, pa.Table]:
 
 def engine(statistics: Statistics | None) -> InProcessEngine:
     run = InProcessEngine(STREAMS, {"q": QUERY}, workers=4, adaptive=True, statistics=statistics)
-    run.coordinator.planner.policy = Policy(idle=0, busy=0, rest=0, alert=0, seconds=0)  # by no clock but the batches'
+    run.coordinator.replanner.policy = Policy(idle=0, busy=0, rest=0, alert=0, seconds=0)  # batches are the only clock
     return run
 
 
 def play(run: InProcessEngine, first: int, last: int, fan: int = 1) -> dict[str, list[pa.Table]]:
     """The rows that were played, by stream."""
-    found: dict[str, list[pa.Table]] = {name: [] for name in COLUMNS}
+    played: dict[str, list[pa.Table]] = {name: [] for name in COLUMNS}
     for batch in range(first, last):
         for name, table in tables(batch, fan).items():
-            found[name].append(table)
-        run.batch({name: played[-1] for name, played in found.items()})
+            played[name].append(table)
+        run.batch({name: of_stream[-1] for name, of_stream in played.items()})
         run.coordinator.replanner.wait()
-    return found
+    return played
 
 
-def close(run: InProcessEngine, played: list[dict[str, list[pa.Table]]]) -> None:
-    """Its results are the batch join's."""
+def check(run: InProcessEngine, played: list[dict[str, list[pa.Table]]]) -> None:
+    """The results are those of the batch join."""
     with duckdb.connect() as connection:
         for name in COLUMNS:
             connection.register(name, pa.concat_tables([table for part in played for table in part[name]]))
         near = " AND ".join(f"abs(epoch({x}.ts) - epoch({y}.ts)) <= 4" for x, y in ("RS", "RT", "RU", "ST", "SU", "TU"))
-        wanted = connection.execute(f"{QUERY} WHERE {near}").fetchall()
-    found = run.results("q")
-    assert Counter(zip(*(column.to_pylist() for column in found.columns), strict=True)) == Counter(wanted)
+        expected = connection.execute(f"{QUERY} WHERE {near}").fetchall()
+    results = run.results("q")
+    assert Counter(zip(*(column.to_pylist() for column in results.columns), strict=True)) == Counter(expected)
 
 
 def true_statistics() -> Statistics:
-    held = 4.0 * ROWS
+    stored = 4.0 * ROWS
     equalities = ("R.a = S.a", "S.b = T.b", "T.c = U.c")
-    return Statistics(rates=dict.fromkeys(COLUMNS, held), selectivities=dict.fromkeys(equalities, 1 / held))
+    return Statistics(rates=dict.fromkeys(COLUMNS, stored), selectivities=dict.fromkeys(equalities, 1 / stored))
 
 
 def test_a_change_in_the_data_is_answered_two_epochs_later() -> None:
@@ -73,10 +73,10 @@ def test_a_change_in_the_data_is_answered_two_epochs_later() -> None:
     played = [play(run, 0, 12)]
     before = len(run.generations)
     played.append(play(run, 12, 20, fan=100))
-    told = [generation for generation in run.generations[before:] if "statistics moved" in generation["reason"]]
-    assert told[0]["batch"] == 14  # shown by epoch 12, looked at in 13, used from 14 on
-    assert told[0]["predicted_new"] < 0.9 * told[0]["predicted_old"]
-    close(run, played)
+    adapted = [generation for generation in run.generations[before:] if "statistics moved" in generation["reason"]]
+    assert adapted[0]["batch"] == 14  # collected in epoch 12, estimated in 13, in effect from 14 on
+    assert adapted[0]["predicted_new"] < 0.9 * adapted[0]["predicted_old"]
+    check(run, played)
 
 
 def test_a_start_without_statistics_is_corrected() -> None:
@@ -86,7 +86,7 @@ def test_a_start_without_statistics_is_corrected() -> None:
     assert guessed["reason"] == "start"
     assert corrected["batch"] in (2, 3)
     assert "statistics moved" in corrected["reason"]
-    close(run, played)
+    check(run, played)
 
 
 def test_nothing_changes_while_the_data_does_not() -> None:

@@ -18,7 +18,7 @@ JOB = JobSpec((R, S), (QueryRequest("q", "SELECT R.b, S.c FROM R JOIN S ON R.a =
 
 
 @pytest.mark.parametrize(
-    ("changed", "told"),
+    ("changed", "detail"),
     [
         (replace(JOB, streams=(R, Stream.of("S", {"a": "int", "c": "double"}))), "column S.a was bigint, now int"),
         (replace(JOB, streams=(R, Stream.of("S", {"a": "bigint", "c": "double", "d": "int"}))), "column S.d is new"),
@@ -30,11 +30,11 @@ JOB = JobSpec((R, S), (QueryRequest("q", "SELECT R.b, S.c FROM R JOIN S ON R.a =
         (replace(JOB, strategy="independent"), "strategy was 'global', now 'independent'"),
     ],
 )
-def test_what_differs_is_named(changed: JobSpec, told: str, tmp_path) -> None:  # type: ignore[no-untyped-def]
+def test_what_differs_is_named(changed: JobSpec, detail: str, tmp_path) -> None:  # type: ignore[no-untyped-def]
     Coordinator(str(tmp_path), JOB)
     with pytest.raises(CheckpointError, match="another job") as error:
         Coordinator(str(tmp_path), changed)
-    assert told in error.value.detail
+    assert detail in error.value.detail
     assert str(tmp_path) in error.value.detail
 
 
@@ -44,9 +44,9 @@ def test_layout_of_the_text_does_not_matter(tmp_path) -> None:  # type: ignore[n
 
 
 def test_spark_s_checkpoint_and_ours_must_fit(tmp_path) -> None:  # type: ignore[no-untyped-def]
-    driver = Coordinator(str(tmp_path), JOB)
+    coordinator = Coordinator(str(tmp_path), JOB)
     with pytest.raises(CheckpointError, match="do not fit") as error:
-        driver.begin(5, 0, 1)
+        coordinator.begin(5, 0, 1)
     assert "batch 5" in error.value.detail
 
 

@@ -1,4 +1,4 @@
-"""A stream that is kept for queries to come."""
+"""A stream that is retained for queries to come: keep="all"."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from clash import Stream
 from clash.inprocess.engine import InProcessEngine
 
 
-def test_a_stream_that_nobody_reads_is_stored_all_the_same() -> None:
+def test_a_stream_that_no_query_reads_is_stored() -> None:
     streams = [Stream.of("R", {"a": "bigint"}), Stream.of("S", {"a": "bigint"})]
-    kept = Stream.of("V", {"a": "bigint", "x": "string"}, keep="all")
-    engine = InProcessEngine([*streams, kept], {"q": "SELECT R.a FROM R JOIN S ON R.a = S.a"}, workers=2)
+    retained = Stream.of("V", {"a": "bigint", "x": "string"}, keep="all")
+    engine = InProcessEngine([*streams, retained], {"q": "SELECT R.a FROM R JOIN S ON R.a = S.a"}, workers=2)
     engine.batch({"R": _rows(1, 2), "S": _rows(2), "V": pa.table({"a": pa.array([1, 2, 3], pa.int64()), "x": ["p", "q", "r"]})})
     change = engine.add_query("v", "SELECT R.a, V.x FROM R JOIN V ON R.a = V.a")
     engine.batch({"R": _rows(3, 1)})
@@ -19,8 +19,8 @@ def test_a_stream_that_nobody_reads_is_stored_all_the_same() -> None:
     assert sorted(engine.results("v").to_pylist(), key=str) == [{"a": 1, "x": "p"}, {"a": 3, "x": "r"}]
 
 
-def test_a_plan_that_waits_for_a_border_does_not_know_later_streams() -> None:
-    """The plan had been made without the stream, so the change was given up, and nothing of the stream was kept."""
+def test_a_plan_that_waits_for_a_boundary_is_extended_by_later_streams() -> None:
+    """Once, the plan had been made without the stream, so the change was refused, and nothing of the stream was retained."""
     streams = [Stream.of("R", {"a": "bigint"}), Stream.of("S", {"a": "bigint"})]
     engine = InProcessEngine(streams, {"q": "SELECT R.a FROM R JOIN S ON R.a = S.a"}, workers=2, epoch=3)
     engine.batch({"R": _rows(1), "S": _rows(2)})
