@@ -83,9 +83,12 @@ def logical_plan(
     return LogicalPlan(tuple(queries), request, tuple(orders), tuple(stores), 0.0, 0.0, False, rounds=1, complete=True, seconds=0.0)
 
 
-def by_hand(text: dict[str, str], orders: Sequence[str], layouts: dict[str, str], workers: int = 5) -> LogicalPlan:
-    """A plan of orders such as `q1: R S T` (its store is `S[b]` if layouts say so) and `ST: S T` (feeds an intermediate store)."""
-    parsed, used = parse_queries(text)
+def by_hand(
+    text: dict[str, str], orders: Sequence[str], layouts: dict[str, str], workers: int = 5, streams: Iterable[Stream] | None = None
+) -> LogicalPlan:
+    """A plan of orders such as `q1: R S T` (its store is `S[b]` if layouts say so) and `ST: S T` (feeds an intermediate store). A store
+    with several layouts, such as `b *`, is probed under the first. Without streams, they are inferred from the queries."""
+    parsed, used = parse_queries(text, None if streams is None else {stream.name: stream for stream in streams})
     joins = {query.name: query.join for query in parsed}
 
     def store(name: str) -> StoreKey:
@@ -98,10 +101,10 @@ def by_hand(text: dict[str, str], orders: Sequence[str], layouts: dict[str, str]
         goal, _, path = line.partition(": ")
         origin, *rest = path.split()
         join = joins[goal] if goal in joins else _part(joins, goal)
-        steps = tuple(Step(store(n), _layout(layouts[n]), join.sub(map(Relation, n)), 0.0, 1, False, 0.0) for n in rest)
+        steps = tuple(Step(store(n), _layouts(layouts[n])[0], join.sub(map(Relation, n)), 0.0, 1, False, 0.0) for n in rest)
         start = join.sub([Relation(origin)])
         made.append(ProbeOrder(Relation(origin), start, steps, (goal,) if goal in joins else (), None if goal in joins else store(goal)))
-    stores = tuple(StorePlan(store(name), (_layout(layout),), 0.0, 0.0) for name, layout in layouts.items())
+    stores = tuple(StorePlan(store(name), _layouts(layout), 0.0, 0.0) for name, layout in layouts.items())
     return logical_plan(parsed, used, made, stores, workers)
 
 
@@ -111,8 +114,13 @@ def _part(joins: dict[str, SubJoin], name: str) -> SubJoin:
     return next(join.sub(wanted) for join in joins.values() if wanted <= join.relations)
 
 
-def _layout(text: str) -> Layout:
+def _layouts(text: str) -> tuple[Layout, ...]:
+    return tuple(map(layout, text.split()))
+
+
+def layout(text: str) -> Layout:
+    """The layout that plans write as `1`, `*`, `~`, `a` or, in an intermediate store, `S.a`."""
     if text in ("1", "*"):
         return Layout("one" if text == "1" else "all")
     relation, _, column = text.rpartition(".")
-    return Layout("hash", column, Relation(relation) if relation else None)
+    return Layout("hash", None if column == "~" else column, Relation(relation) if relation else None)

@@ -47,7 +47,7 @@ def _bounds(topology: Topology, origin: str) -> list[list[tuple[str, Bounds]]]:
             walk(child, way)
 
     for root in topology.origins:
-        if str(root.relation) == origin and root.replay is None:
+        if str(root.relation) == origin and root.backfills is None:
             for label in root.out:
                 walk(label, [])
     return sorted(found)
@@ -173,12 +173,12 @@ class _World:
         since = 0 if mir in self.past.filled else self.past.introduced.get(mir, 0)
         return max(parts.values()) >= since and self.has(parts, _made_of(key.join), key.owner, last)
 
-    def walk(self, arrivals: Mapping[Relation, int], replay: str | None = None) -> Counter[str]:
+    def walk(self, arrivals: Mapping[Relation, int], backfills: str | None = None) -> Counter[str]:
         """How often the combination is found, by query or by the store that is filled."""
         found: Counter[str] = Counter()
         origin = max(arrivals, key=lambda r: arrivals[r])
         for root in self.topology.origins:
-            if root.relation == origin and root.replay == replay and arrivals[origin] >= root.since:
+            if root.relation == origin and root.backfills == backfills and arrivals[origin] >= root.since:
                 found.update(root.emits)
                 for label in root.out:
                     self._step(label, arrivals, found, ())

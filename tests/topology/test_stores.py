@@ -37,11 +37,11 @@ def test_row_filters_of_all_queries() -> None:
     made = topology(
         q1="SELECT R.p FROM R JOIN S ON R.a = S.a WHERE R.b > 1", q2="SELECT x.p FROM R x JOIN R y ON x.a = y.b WHERE x.b > 1 AND y.q = 'k'"
     )
-    keeps = {(tuple(map(str, f.filters)), f.keys) for f in of(made, "R").keeps}
-    assert keeps == {(("<(1, R.b)",), ("a",)), (("=(R.q, 'k')",), ("b",))}
+    row_filters = {(tuple(map(str, f.filters)), f.keys) for f in of(made, "R").row_filters}
+    assert row_filters == {(("<(1, R.b)",), ("a",)), (("=(R.q, 'k')",), ("b",))}
     made = topology(q1="SELECT R.p FROM R JOIN S ON R.a = S.a WHERE R.b > 1", q2="SELECT R.p FROM R JOIN S ON R.a = S.a")
-    assert of(made, "R").keeps == (RowFilter((), ("a",)),)  # the first lets nothing in that the second does not
-    assert topology(q1="SELECT S.p FROM S JOIN T ON S.c = T.c").store["s_T"].keeps == (RowFilter((), ()),)
+    assert of(made, "R").row_filters == (RowFilter((), ("a",)),)  # the first lets nothing in that the second does not
+    assert topology(q1="SELECT S.p FROM S JOIN T ON S.c = T.c").store["s_T"].row_filters == (RowFilter((), ()),)
 
 
 def test_horizons_follow_windows_and_bounds() -> None:
