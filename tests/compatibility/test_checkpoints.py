@@ -1,0 +1,48 @@
+"""Checkpoints of this and of earlier versions are read, and a run continues with them exactly."""
+
+from __future__ import annotations
+
+import json
+import tarfile
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from clash.coordinator.checkpoint.source_registry import FORMAT
+from clash.errors import CheckpointError
+
+from .sample import FAILED, FOLDER, LAST, engine, expected, tables
+
+SAMPLES = sorted(FOLDER.glob("format-*.tar.gz"))
+
+
+def unpacked(sample: Path, folder: Path) -> str:
+    with tarfile.open(sample) as archive:
+        archive.extractall(folder, filter="data")
+    return str(folder / "checkpoint")
+
+
+@pytest.mark.parametrize("sample", SAMPLES, ids=lambda path: path.name)
+def test_a_run_continues_with_a_checkpoint_of_an_earlier_version(sample: Path, tmp_path: Path) -> None:
+    running = engine(unpacked(sample, tmp_path))
+    assert running.coordinator.last == FAILED - 1
+    for batch in range(FAILED, LAST + 1):
+        running.batch(tables(batch))
+    for query in ("chain", "pair"):
+        assert Counter(tuple(row.values()) for row in running.results(query).to_pylist()) == expected(query)
+
+
+def test_there_is_a_sample_of_todays_format() -> None:
+    """A change of format comes with a sample (`python -m tests.compatibility.sample`) and with a migration of the one before."""
+    assert FOLDER / f"format-{FORMAT}.tar.gz" in SAMPLES
+
+
+def test_a_format_that_cannot_be_read_is_refused(tmp_path: Path) -> None:
+    uri = unpacked(SAMPLES[-1], tmp_path)
+    record = Path(uri) / "job.json"
+    record.write_text(json.dumps({**json.loads(record.read_text()), "format": 5}) + "\n")
+    with pytest.raises(CheckpointError) as refused:
+        engine(uri)
+    assert "written by another version" in refused.value.what
+    assert f"has format 5, this version writes {FORMAT}" in refused.value.detail
