@@ -1,8 +1,8 @@
 """Packs all streams into one DataFrame of shared, typed columns, so that one union feeds one ingest.
 
-Invariant: the column `stream` numbers the streams in the order that the checkpoint has recorded. Columns of one Spark type share packed columns:
-the i-th column of a type is the same packed column in every stream. Every stream is a branch of the union, in that order, whether or not its
-rows are read: Spark knows its sources by their number when it restarts.
+Invariant: the column `stream` numbers the streams in the order that the checkpoint has recorded. Columns of one Spark type share packed
+columns: the i-th column of a type is the same packed column in every stream. Every stream is a branch of the union, in that order,
+whether or not its rows are read: Spark knows its sources by their number when it restarts.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """`clash.configure`: Spark settings under which micro-batches are short.
 
-Results are right without any of them. A setting of the user's is never changed, whether it was made on the builder, in spark-defaults.conf, or
-on the command line of spark-submit.
+Results are right without any of them. A setting of the user's is never changed, whether it was made on the builder, in
+spark-defaults.conf, or on the command line of spark-submit.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ ON_ONE_MACHINE: Mapping[str, str] = {
 
 
 def configure(builder: Any) -> Any:
-    """Adds the settings of `settings` that the user has not made to a builder of Spark sessions, and returns it: call `getOrCreate()` on it."""
+    """Adds `settings` to a builder of Spark sessions, except those that the user has made, and returns the builder for `getOrCreate()`."""
     if not isinstance(builder, SparkSession.Builder):
         raise OptionError(
             "not a builder of Spark sessions", type(builder).__name__, 'write clash.configure(SparkSession.builder.master("local[2]"))'

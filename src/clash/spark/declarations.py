@@ -24,14 +24,14 @@ def declare_stream(name: str, df: Any, time: str | None, window: str | None, lat
     if not isinstance(df, DataFrame):
         raise OptionError(f"stream {name} is not a DataFrame", type(df).__name__, "write spark.readStream.….load()")
     if not df.isStreaming:
-        hint = "read it with spark.readStream; for data that does not change, a stream of its files"
+        hint = "read it with spark.readStream; data that does not change can be read as a stream of files"
         raise OptionError("the DataFrame is not a stream", f"stream {name}", hint)
     stateful = _stateful_operator(df._jdf.queryExecution().analyzed())
     if stateful is not None:
         raise OptionError(
             "a stream with operators that keep state",
             f"stream {name} has {stateful}",
-            "do it behind the joins, on run.result_stream, or in a Spark query of its own that writes files",
+            "apply it after the joins, on run.result_stream, or in a Spark query of its own that writes files",
         )
     columns = [(field.name, field.dataType.simpleString()) for field in df.schema.fields]
     names = [column.lower() for column, _ in columns]
@@ -47,8 +47,8 @@ def declare_stream(name: str, df: Any, time: str | None, window: str | None, lat
 def _stateful_operator(plan: Any) -> str | None:
     """The name of the topmost operator that Spark keeps state for, or cannot run on a stream.
 
-    Spark finds an operator's state by its position in the plan, which changes with the streams that are read. Operators on static tables that
-    a stream is joined with have no state.
+    Spark finds an operator's state by its position in the plan, which changes with the streams that are read. Operators on static tables
+    that a stream is joined with have no state.
     """
     if not plan.isStreaming():
         return None

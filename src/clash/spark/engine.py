@@ -1,4 +1,4 @@
-"""`clash.Engine`: streams and queries in, a run out. Wrong input is refused here, before Spark starts anything."""
+"""`clash.Engine`: a user declares streams and queries, and starts a run of them. Wrong input is refused before Spark starts anything."""
 
 from __future__ import annotations
 
@@ -34,8 +34,9 @@ _LOG = logging.getLogger("clash")
 class Engine:
     """Declares streams and queries; `start` runs them.
 
-    `checkpoint` is a folder that all executors see: state, results without a sink, and where the sources were read up to. The same
-    program started again over the same folder goes on where it was. `epoch` is a duration or a number of micro-batches.
+    `checkpoint` is a folder that all executors can reach: it holds the state, the results of queries without a sink, and the offsets of
+    the sources. The same program, started again over the same folder, continues where it stopped. `epoch` is a duration or a number of
+    micro-batches.
     """
 
     def __init__(
@@ -85,16 +86,17 @@ class Engine:
         idle: str | None = None,
         keep: Keep = "needed",
     ) -> None:
-        """A stream: any streaming DataFrame. Without `time` a row's time is that of its batch, without `window` it is kept for ever."""
-        self._refuse_running("a stream")
+        """Declares a streaming DataFrame as a stream. Without `time`, the time of a row is that of its batch; without `window`, rows are
+        retained for ever."""
+        self._refuse_running("a stream cannot be declared")
         stream = declare_stream(name, df, time, window, lateness, idle, keep)
         refuse_taken_name(name, self._streams)
         warn_about_stream(stream, df)
         self._streams[name], self._frames[name] = stream, df
 
     def query(self, name: str, text: str, sink: Sink | None = None, windows: Mapping[str, str] | None = None) -> None:
-        """A query over the streams declared so far. Without a sink its results are kept under the checkpoint."""
-        self._refuse_running("a query")
+        """Declares a query over the streams declared so far. Without a sink, its results are kept under the checkpoint."""
+        self._refuse_running("a query cannot be declared")
         request = declare_query(name, text, sink, windows)
         if not self._streams:
             raise OptionError("there are no streams yet", f"query {name}", 'declare them first: engine.stream("R", df)')
@@ -110,13 +112,14 @@ class Engine:
     # ---- running -----------------------------------------------------------------------------------------------
 
     def start(self, available_now: bool = False, trigger: str | None = None) -> Run:
-        """Runs until stopped: as fast as it can, once per `trigger`, or, with `available_now`, until what is there now is read."""
-        self._refuse_running("another run")
+        """Starts a run, which goes on until it is stopped: batch after batch without a pause, or one per `trigger`. With `available_now`
+        it ends when what the sources have now is read."""
+        self._refuse_running("it cannot be started again")
         if not isinstance(available_now, bool):
             raise OptionError("available_now is neither True nor False", repr(available_now), "write available_now=True")
         if available_now and trigger is not None:
             raise OptionError("available_now and trigger exclude each other", f"trigger={trigger!r}", "write one of them")
-        every = None if trigger is None else f"{parse_duration(trigger, 'the trigger') // 1000} milliseconds"
+        interval = None if trigger is None else f"{parse_duration(trigger, 'the trigger') // 1000} milliseconds"
         job = JobSpec(
             tuple(self._streams.values()), tuple(self._requests.values()), self._workers, self._strategy, self._cost, self._layouts,
             self._mirs, self._statistics, self._epoch, self._adaptive,
@@ -125,9 +128,9 @@ class Engine:
         lock = CheckpointLock(open_storage(uri))
         try:
             coordinator = Coordinator(uri, job, str(self._spark.conf.get("spark.sql.session.timeZone")))
-            self._refuse_half(coordinator)
+            self._check_spark_checkpoint(coordinator)
             ship_package(self._spark.sparkContext)
-            launcher = QueryLauncher(self._checkpoint, self._frames, available_now, every)
+            launcher = QueryLauncher(self._checkpoint, self._frames, available_now, interval)
             self._run = Run(self._spark, coordinator, launcher, self._sinks, self._declare, lock.release)
         except BaseException as error:
             lock.release()
@@ -136,22 +139,26 @@ class Engine:
             raise
         return self._run
 
-    def _refuse_running(self, what: str) -> None:
+    def _refuse_running(self, detail: str) -> None:
         if self._run is not None and self._run.is_active:
             raise OptionError(
-                "the engine runs already", f"{what} cannot be declared", "ask the run: run.add_query, run.stream; or call run.stop() first"
+                "the engine runs already",
+                detail,
+                "call run.add_query or run.stream instead, or call run.stop() first",
             )
 
     def _declare(self, stream: Stream, df: Any) -> None:
+        """Adds a stream that was declared on the run, for later runs of this engine."""
         self._streams[stream.name], self._frames[stream.name] = stream, df
 
-    def _refuse_half(self, coordinator: Coordinator) -> None:
-        """Without its half of the checkpoint Spark would begin with batch 0 again, over what the sources have now."""
+    def _check_spark_checkpoint(self, coordinator: Coordinator) -> None:
+        """Spark's half of the checkpoint must exist if there are committed batches: otherwise Spark would begin with batch 0 again, over
+        what the sources have now. All streams that Spark has recorded as sources must be declared."""
         folder = f"{self._checkpoint}/spark"
         if coordinator.last >= 0 and not open_storage(folder).exists("metadata"):
             raise CheckpointError(
                 "the two halves of the checkpoint do not fit together",
-                f"{folder} is empty, our last batch is {coordinator.last}",
+                f"{folder} is empty, but batch {coordinator.last} is committed",
                 "restore both from one copy, or start with an empty checkpoint folder",
             )
         missing = [name for name in coordinator.sources.order if name not in self._frames]
@@ -171,5 +178,6 @@ def _check_epoch(epoch: object) -> None:
 
 
 def _absolute(folder: str | os.PathLike[str]) -> str:
+    """An absolute path, or a URI as it is."""
     text = os.fspath(folder)
     return (text if ":/" in text else str(Path(text).expanduser().absolute())).rstrip("/")

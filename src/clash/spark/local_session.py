@@ -1,6 +1,6 @@
-"""A Spark session on this machine, for the demo and the benchmarks: with our settings, and quiet.
+"""A Spark session on this machine, for the demo and the benchmarks: configured by `clash.configure`, and without output to the terminal.
 
-What the JVM and its Python workers have to say goes to a file: Spark greets with a dozen lines that tell a user nothing.
+The standard error of the JVM and of its Python workers goes to a file: at its start Spark logs a dozen lines that are of no use to a user.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ _QUIET = {"spark.ui.enabled": "false", "spark.ui.showConsoleProgress": "false", 
 
 @contextmanager
 def local_session(name: str, cores: int, log: Path, settings: Mapping[str, str] | None = None) -> Iterator[Any]:
-    """A new session of `cores` threads, ended with the block; `log` is where Spark writes what it would say."""
+    """A new session of `cores` threads, which is stopped at the end of the block. `log`: the file for Spark's standard error."""
     builder = SparkSession.builder.master(f"local[{cores}]").appName(name)
     for key, value in {**_QUIET, **(settings or {})}.items():
         builder = builder.config(key, value)
     try:
-        with _errors_to(log):
+        with _stderr_to(log):
             spark = configure(builder).getOrCreate()
     except PySparkRuntimeError as error:
-        said = [line for line in log.read_text(errors="replace").splitlines() if line.strip()]
+        lines = [line for line in log.read_text(errors="replace").splitlines() if line.strip()]
         hint = "Spark 4 needs Java 17 or later: `make java` looks for one; or set JAVA_HOME"
-        raise ClashError("Spark does not start", said[-1] if said else str(error).splitlines()[0], hint) from error
+        raise ClashError("Spark does not start", lines[-1] if lines else str(error).splitlines()[0], hint) from error
     try:
         yield spark
     finally:
@@ -40,14 +40,14 @@ def local_session(name: str, cores: int, log: Path, settings: Mapping[str, str] 
 
 
 @contextmanager
-def _errors_to(file: Path) -> Iterator[None]:
-    """Processes started in here inherit the file as their standard error, for as long as they live."""
-    kept = os.dup(2)
-    opened = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+def _stderr_to(file: Path) -> Iterator[None]:
+    """Processes that are started in the block inherit the file as their standard error, and write to it until they end."""
+    original = os.dup(2)
+    redirected = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
     try:
-        os.dup2(opened, 2)
+        os.dup2(redirected, 2)
         yield
     finally:
-        os.dup2(kept, 2)
-        os.close(kept)
-        os.close(opened)
+        os.dup2(original, 2)
+        os.close(original)
+        os.close(redirected)

@@ -1,4 +1,4 @@
-"""The clash package itself, for executors on other machines. Its dependencies must be installed there."""
+"""Sends the clash package to executors on other machines, where its dependencies must be installed."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from typing import Any
 
 from clash.spark.configure import is_local
 
-_NAME = "clash_package.zip"
+_ARCHIVE = "clash_package.zip"
 
 
 def ship_package(context: Any) -> None:
-    """Once per Spark context; on one machine the workers import what the driver imports."""
-    if is_local(context.master) or _NAME in context._python_includes:
+    """Ships the package once per Spark context. On one machine Python workers import what the driver imports, and nothing is shipped."""
+    if is_local(context.master) or _ARCHIVE in context._python_includes:
         return
-    context.addPyFile(str(write_package(Path(mkdtemp(prefix="clash-")) / _NAME)))
+    context.addPyFile(str(_write_archive(Path(mkdtemp(prefix="clash-")) / _ARCHIVE)))
 
 
-def write_package(target: Path) -> Path:
+def _write_archive(target: Path) -> Path:
     with resources.as_file(resources.files("clash")) as root, zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:
         for file in sorted(root.rglob("*")):
             if file.suffix in (".py", ".json", ".typed") and "__pycache__" not in file.parts:

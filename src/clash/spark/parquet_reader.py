@@ -1,7 +1,8 @@
 """Reads Parquet files in tasks, without Spark's scan.
 
-Invariant: a file is read here only if its schema guarantees that every value is the one that Spark's scan would give. Where that is not certain,
-`slice_files` returns None and Spark reads the whole batch. As with Spark, rows of different files and tasks are in no particular order.
+Invariant: a file is read here only if its schema guarantees that every value is the one that Spark's scan would give. Where that is not
+certain, `slice_files` returns None and Spark reads the whole batch. As with Spark, rows of different files and tasks are in no particular
+order.
 """
 
 from __future__ import annotations
@@ -129,7 +130,7 @@ def _column_values(rows: pa.RecordBatch, column: FileColumn) -> pa.Array:
 
 
 def _row_groups(path: str, columns: Sequence[FileColumn], plain_calendar: bool) -> list[int] | None:
-    """Rows per row group; None if Spark has to read the file. A file that cannot be opened is left to Spark, which reports what is wrong."""
+    """Rows per row group; None if Spark has to read the file. Spark also gets a file that cannot be opened, and reports what is wrong."""
     try:
         with pq.ParquetFile(path, pre_buffer=False) as file:
             metadata, schema = file.metadata, file.schema_arrow
@@ -145,7 +146,11 @@ def _row_groups(path: str, columns: Sequence[FileColumn], plain_calendar: bool) 
             continue
         present += 1
         kind = arrow_type(column.kind)
-        if lower_names.count(column.stored.lower()) > 1 or "." in column.stored or not _casts_like_spark(schema.field(column.stored).type, kind):
+        if (
+            lower_names.count(column.stored.lower()) > 1
+            or "." in column.stored
+            or not _casts_like_spark(schema.field(column.stored).type, kind)
+        ):
             return None
         if pt.is_nested(kind) and not _has_standard_levels(leaves, column.stored, kind):
             return None
@@ -155,8 +160,8 @@ def _row_groups(path: str, columns: Sequence[FileColumn], plain_calendar: bool) 
 
 
 def _casts_like_spark(stored: pa.DataType, kind: pa.DataType) -> bool:
-    """Whether a plain cast of what pyarrow reads gives the values that Spark gives. INT96 and unsigned numbers, for instance, do not: pyarrow
-    reads them as other types."""
+    """Whether a plain cast of what pyarrow reads gives the values that Spark gives. INT96 and unsigned numbers, for instance, do not:
+    pyarrow reads them as other types."""
     if pt.is_timestamp(kind):
         return bool(pt.is_timestamp(stored) and stored.unit in ("ms", "us") and (stored.tz is None) == (kind.tz is None))
     if pt.is_string(kind):
@@ -168,9 +173,7 @@ def _casts_like_spark(stored: pa.DataType, kind: pa.DataType) -> bool:
         return pt.is_list(stored) and _casts_like_spark(stored.value_type, kind.value_type)
     if pt.is_map(kind):
         return (
-            pt.is_map(stored)
-            and _casts_like_spark(stored.key_type, kind.key_type)
-            and _casts_like_spark(stored.item_type, kind.item_type)
+            pt.is_map(stored) and _casts_like_spark(stored.key_type, kind.key_type) and _casts_like_spark(stored.item_type, kind.item_type)
         )
     if pt.is_struct(kind):
         return (
@@ -209,6 +212,6 @@ def _has_calendar(kind: pa.DataType) -> bool:
 
 
 def _is_plain_calendar(metadata: Mapping[bytes, bytes], default: bool) -> bool:
-    """Spark before 3.0 wrote days of the Julian calendar, and later versions can be configured to. `default`: of a file not written by Spark."""
+    """Spark before 3.0 wrote days of the Julian calendar, and later versions can be configured to. `default`: for files not from Spark."""
     version = metadata.get(_VERSION)
     return default if version is None else version >= b"3.0.0" and _LEGACY not in metadata

@@ -1,6 +1,6 @@
-"""Which streams are plain Parquet files, and which files belong to a batch. Spark decides; its plan is asked.
+"""Finds out which streams are plain Parquet files, and which files Spark has assigned to a batch.
 
-Invariant: offsets are Spark's alone. Here only its answer is read: the relations in the plan of the batch, one per stream.
+Invariant: only Spark decides about offsets. Here its decision is read from the plan of the batch, which has one relation per stream.
 """
 
 from __future__ import annotations
@@ -19,84 +19,90 @@ from clash.spark.parquet_reader import Columns, FileColumn
 from clash.workers.loaded_plan import LoadedPlan
 
 _PACKAGE = "org.apache.spark.sql"
-_STREAMING = f"{_PACKAGE}.execution.streaming.runtime.StreamingRelation", f"{_PACKAGE}.execution.streaming.StreamingRelation"
+_STREAMING_RELATIONS = f"{_PACKAGE}.execution.streaming.runtime.StreamingRelation", f"{_PACKAGE}.execution.streaming.StreamingRelation"
 _ATTRIBUTE = f"{_PACKAGE}.catalyst.expressions.AttributeReference"
 _ALIAS = f"{_PACKAGE}.catalyst.expressions.Alias"
-# options that say which files, and when; any other may say what is in them
-_OPTIONS = frozenset({
+# Options that determine which files are read, and when. Any other option may change the rows that a scan gives.
+_FILE_SELECTION_OPTIONS = frozenset({
     "path", "maxfilespertrigger", "maxbytespertrigger", "maxcachedfiles", "discardcachedinputratio", "latestfirst", "maxfileage",
     "filenameonly", "pathglobfilter", "recursivefilelookup", "cleansource", "sourcearchivedir", "modifiedbefore", "modifiedafter",
 })  # fmt: skip
-_NEEDED = {  # settings under which a scan is what it seems
+_REQUIRED_SETTINGS = {  # under which a scan gives all rows of all files, with columns matched by name
     "spark.sql.files.ignoreCorruptFiles": "false",
     "spark.sql.files.ignoreMissingFiles": "false",
     "spark.sql.parquet.fieldId.read.enabled": "false",
 }
-_CALENDAR = "spark.sql.parquet.datetimeRebaseModeInRead"
+_CALENDAR_MODE = "spark.sql.parquet.datetimeRebaseModeInRead"
 
 StoredColumns = dict[str, str]  # column of a stream → column of its files
 
 
 def plain_parquet_columns(frames: Mapping[str, Any]) -> dict[str, StoredColumns] | None:
-    """Of every stream the columns' names in its files; None unless all streams are Parquet files, columns at most chosen and renamed."""
-    found = {}
+    """By stream, the names of its columns in its files.
+
+    None unless every stream is a folder of Parquet files whose columns are selected and renamed at most.
+    """
+    stored_by_stream = {}
     for stream, frame in frames.items():
-        if not all(_setting(frame.sparkSession, name) == value for name, value in _NEEDED.items()):
+        if not all(_setting(frame.sparkSession, name) == value for name, value in _REQUIRED_SETTINGS.items()):
             return None
-        stored = _stored(frame)
+        stored = _stored_columns(frame)
         if stored is None:
             return None
-        found[stream] = stored
-    return found
+        stored_by_stream[stream] = stored
+    return stored_by_stream
 
 
-def _stored(frame: Any) -> StoredColumns | None:
+def _stored_columns(frame: Any) -> StoredColumns | None:
+    """Follows each column through projections, by Spark's expression ids, down to the relation of the files."""
     try:
         node = frame._jdf.queryExecution().analyzed()
         names = list(frame.columns)
-        chosen = [field.exprId().id() for field in _each(node.output())]
+        ids = [field.exprId().id() for field in _to_list(node.output())]
         while node.nodeName() == "Project":
-            inner = {}
-            for expression in _each(node.projectList()):
-                child = expression.child() if _name(expression) == _ALIAS else expression
-                if _name(child) != _ATTRIBUTE:
+            child_ids = {}
+            for expression in _to_list(node.projectList()):
+                child = expression.child() if _class_name(expression) == _ALIAS else expression
+                if _class_name(child) != _ATTRIBUTE:
                     return None
-                inner[expression.exprId().id()] = child.exprId().id()
-            chosen = [inner[expression] for expression in chosen]
+                child_ids[expression.exprId().id()] = child.exprId().id()
+            ids = [child_ids[identity] for identity in ids]
             node = node.child()
-        if _name(node) not in _STREAMING:
+        if _class_name(node) not in _STREAMING_RELATIONS:
             return None
         source = node.dataSource()
-        options = {str(key).lower() for key in _each(source.options().keys().toSeq())}
-        if str(source.className()).lower() != "parquet" or not options <= _OPTIONS or not source.partitionColumns().isEmpty():
+        if str(source.className()).lower() != "parquet" or not source.partitionColumns().isEmpty():
             return None
-        own = {field.exprId().id(): field.name() for field in _each(node.output())}
-        return {name: own[expression] for name, expression in zip(names, chosen, strict=True)}
-    except Exception:  # Spark's own objects: another version may call them otherwise, and then Spark reads
+        options = {str(key).lower() for key in _to_list(source.options().keys().toSeq())}
+        if not options <= _FILE_SELECTION_OPTIONS:
+            return None
+        stored_names = {field.exprId().id(): field.name() for field in _to_list(node.output())}
+        return {name: stored_names[identity] for name, identity in zip(names, ids, strict=True)}
+    except Exception:  # these are internals of Spark, which another version may have renamed: then Spark reads the files
         return None
 
 
 @dataclass(frozen=True)
 class BatchFiles:
-    """What Spark reads in a batch."""
+    """The files that Spark has assigned to a batch, of the streams that have new ones."""
 
     relations: Mapping[str, Any]
-    """By stream, Spark's relation."""
+    """By stream, Spark's relation over its files."""
     paths: Mapping[str, Sequence[str]] | None
-    """By stream, the paths of its files; None unless all of them are on local disks."""
+    """By stream, the paths of its files; None unless all of them are local Parquet files outside partition folders."""
 
 
 class ParquetStreams:
-    """The plain streams of a Spark query, in the order of the union's branches."""
+    """The streams of a Spark query, all of them plain Parquet files. `stored` is in the order of the union's branches."""
 
     def __init__(self, spark: Any, stored: Mapping[str, StoredColumns]) -> None:
         self.spark, self.stored = spark, stored
-        self.plain_calendar = _setting(spark, _CALENDAR) == "corrected"
-        # held, as looking it up takes longer than calling it
-        self._wrapped = JavaClass("scala.collection.immutable.ArraySeq", spark.sparkContext._gateway._gateway_client).unsafeWrapArray
+        self.plain_calendar = _setting(spark, _CALENDAR_MODE) == "corrected"
+        # cached, because looking it up takes longer than calling it
+        self._wrap_array = JavaClass("scala.collection.immutable.ArraySeq", spark.sparkContext._gateway._gateway_client).unsafeWrapArray
 
     def files_of_batch(self, streams: Container[str]) -> BatchFiles:
-        """Of the batch that the thread works on, and of these streams."""
+        """The files of these streams in the batch that the calling thread, one of the Spark query's, works on."""
         identity = self.spark.sparkContext.getLocalProperty("sql.streaming.queryId")
         query = self.spark._jsparkSession.streams().get(identity)
         leaves = query.streamingQuery().lastExecution().logical().collectLeaves()
@@ -108,11 +114,11 @@ class ParquetStreams:
             if stream not in streams:
                 continue
             leaf = leaves.apply(at)
-            shown = leaf.toString().strip()
-            if not shown.startswith("Relation"):  # nothing new in this batch
+            text = leaf.toString().strip()
+            if not text.startswith("Relation"):  # nothing new in this batch
                 continue
             relation = relations[stream] = leaf.relation()
-            local = self._local_paths(relation) if shown.endswith("] parquet") else None
+            local = self._local_paths(relation) if text.endswith("] parquet") else None
             if local is None:
                 paths = None
             elif paths is not None:
@@ -120,7 +126,7 @@ class ParquetStreams:
         return BatchFiles(relations, paths)
 
     def _local_paths(self, relation: Any) -> list[str] | None:
-        names = self._wrapped(relation.inputFiles()).mkString("\n").split("\n")
+        names = self._wrap_array(relation.inputFiles()).mkString("\n").split("\n")
         paths = [path for name in names if (path := local_path(name)) is not None]
         return paths if len(paths) == len(names) else None
 
@@ -132,7 +138,7 @@ class ParquetStreams:
         }
 
     def frames(self, session: Any, files: BatchFiles, columns: Columns) -> dict[str, Any]:
-        """The same batch as DataFrames, for Spark to read."""
+        """The same files as DataFrames, which Spark reads."""
         from pyspark.sql import functions as F  # noqa: N812
 
         frames = {}
@@ -143,7 +149,11 @@ class ParquetStreams:
 
 
 def local_path(name: str) -> str | None:
-    """`file:///a%20b` is `/a b`. A folder of the form `k=v` may be a column."""
+    """The path of a local file; None for any other, and in a folder `k=v`, which Spark may take for a partition column.
+
+    >>> local_path("file:///a%20b")
+    '/a b'
+    """
     parts = urlsplit(name)
     if parts.scheme != "file" or parts.netloc or parts.query or parts.fragment or "=" in posixpath.dirname(unquote(parts.path)):
         return None
@@ -151,16 +161,17 @@ def local_path(name: str) -> str | None:
 
 
 def _setting(session: Any, name: str) -> str | None:
-    """In small letters; None if this Spark does not know it."""
+    """A setting of Spark's, in lower case; None if this version does not have it."""
     try:
         return str(session.conf.get(name)).lower()
     except Exception:
         return None
 
 
-def _each(sequence: Any) -> list[Any]:
+def _to_list(sequence: Any) -> list[Any]:
+    """The elements of a Scala sequence."""
     return [sequence.apply(at) for at in range(sequence.size())]
 
 
-def _name(thing: Any) -> str:
-    return str(thing.getClass().getName())
+def _class_name(java_object: Any) -> str:
+    return str(java_object.getClass().getName())

@@ -1,4 +1,4 @@
-"""What a run has done: its last batches, and totals since it started. Plain data, ready for JSON."""
+"""The progress of a run: its last batches, and totals since it started, as plain data that JSON can hold."""
 
 from __future__ import annotations
 
@@ -9,23 +9,24 @@ from typing import Any
 
 from clash.coordinator.committed_batch import CommittedBatch
 
-_KEPT = 1000
+_MAX_BATCHES = 1000  # that are listed one by one
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class Progress:
-    """Filled by the thread that runs batches, read by others."""
+    """Written by the thread that runs batches, read by others. `last`: the last batch that was committed before the run, -1 if none was."""
 
     def __init__(self, last: int) -> None:
         self.last = last
         self._lock = Lock()
-        self._recent: deque[dict[str, Any]] = deque(maxlen=_KEPT)
-        self._batches = 0
+        self._recent: deque[dict[str, Any]] = deque(maxlen=_MAX_BATCHES)
+        self._batches = 0  # of this run, as are the totals below
         self._input: Counter[str] = Counter()
         self._late: Counter[str] = Counter()
         self._results: Counter[str] = Counter()
 
     def add(self, committed: CommittedBatch, seconds: float) -> None:
+        """Adds a committed batch that took `seconds`."""
         with self._lock:
             self._batches += 1
             self._input.update(committed.input)
@@ -41,17 +42,18 @@ class Progress:
                     "late": dict(committed.late),
                     "results": dict(committed.counts),
                     "stores": {store: dict(size) for store, size in committed.stores.items()},
-                    "watermarks": {stream: as_text(micros) for stream, micros in committed.watermarks.items()},
+                    "watermarks": {stream: _time_text(micros) for stream, micros in committed.watermarks.items()},
                     "seconds": {**committed.seconds, "batch": seconds},
                 }
             )
 
     def recent(self, durations: dict[int, dict[str, int]]) -> list[dict[str, Any]]:
-        """`durations`: by batch, the milliseconds that Spark reports."""
+        """The last batches, oldest first. `durations`: by batch, the milliseconds that Spark reports."""
         with self._lock:
             return [{**entry, "durationMs": durations.get(entry["batch"], {})} for entry in self._recent]
 
     def latest(self, durations: dict[int, dict[str, int]]) -> dict[str, Any]:
+        """The last batch, and the totals. Before the first batch of the run, all values of the batch but its number are empty."""
         with self._lock:
             empty: dict[str, Any] = {
                 "batch": self.last, "generation": None, "timestamp": None, "input": {}, "input_per_second": {}, "late": {}, "results": {},
@@ -67,8 +69,8 @@ class Progress:
             return {**entry, "durationMs": durations.get(entry["batch"], {}), "totals": totals}
 
 
-def as_text(micros: int | None) -> str | None:
-    """Event time as ISO 8601; beyond what a calendar holds, as the number that it is."""
+def _time_text(micros: int | None) -> str | None:
+    """Event time as ISO 8601; outside the years 1 to 9999 of `datetime`, as its number of microseconds."""
     if micros is None:
         return None
     try:

@@ -1,10 +1,11 @@
-"""A batch's job as plain RDDs: ingest, then per round a shuffle and a task, then the reports.
+"""The transport over plain RDDs: ingest tasks that read files, then per round a shuffle and a task per worker, then the reports.
 
-Invariant: a message travels as one byte string from task to task; the JVM copies it and never looks inside. There is no plan to make:
-a few calls build the whole job, in the thread and the job group of the streaming query.
+Invariant: a message travels from task to task as one byte string, which the JVM copies and never parses. Spark SQL plans nothing: a few
+calls build the whole job, in the thread and the job group of the streaming query.
 
-The RDDs are those of PySpark's `mapPartitionsWithIndex` and `partitionBy`, made without its detours: looking a class up by its short
-name reads all jars of the class path, 1 ms each, and there are dozens of look-ups in a job; pickling payloads copies them.
+The RDDs are those of PySpark's `mapPartitionsWithIndex` and `partitionBy`, but built by calls of the Java constructors. PySpark looks
+classes up by their short names, which takes 1 ms each, as it reads all jars of the class path, and a job needs dozens; it also pickles
+payloads, which copies them.
 """
 
 from __future__ import annotations
@@ -23,10 +24,10 @@ from clash.protocol.batch import BATCH_SPEC, BatchSpec
 from clash.spark.parquet_reader import Columns, FileSlices
 from clash.spark.tasks import framed_round, read_task
 
-_PYTHON = "org.apache.spark.api.python"
-_RAW: Any = NoOpSerializer()
-_dumps: Any = dumps
-_LARGE = 1 << 20  # bytes of a command that Spark broadcasts
+_PACKAGE = "org.apache.spark.api.python"
+_BYTES: Any = NoOpSerializer()
+_pickle: Any = dumps
+_MAX_COMMAND = 1 << 20  # bytes; PySpark broadcasts a larger one
 
 
 @dataclass(frozen=True)
@@ -40,72 +41,73 @@ class FileSource:
 
 
 class RddJobs:
-    """Builds jobs; one per run and Spark context."""
+    """Builds and runs the jobs of a run; it caches the Java classes and objects that all of them use."""
 
     def __init__(self, context: Any) -> None:
         self.context = context
         client = context._gateway._gateway_client
 
-        def known(name: str) -> Any:
+        def java_class(name: str) -> Any:
             return JavaClass(name, client)
 
-        self._function = known(f"{_PYTHON}.SimplePythonFunction")
-        self._rdd = known(f"{_PYTHON}.PythonRDD")
-        self._values = self._rdd.valueOfPair
-        self._pairs = known(f"{_PYTHON}.PairwiseRDD")
-        self._partitioner = known(f"{_PYTHON}.PythonPartitioner")
-        self._pair_rdd = known("org.apache.spark.api.java.JavaPairRDD")
-        # Pairs of anything are written by Java's serializer. Of pairs of numbers and bytes Spark makes Kryo's business, and every
-        # task builds a Kryo of its own: 10 ms.
-        self._anything = known("scala.reflect.ClassTag").AnyRef()
-        self._environment = known("java.util.HashMap")()
-        self._includes, self._none = known("java.util.ArrayList")(), known("java.util.ArrayList")()
+        self._python_function = java_class(f"{_PACKAGE}.SimplePythonFunction")
+        self._python_rdd = java_class(f"{_PACKAGE}.PythonRDD")
+        self._values_of_pairs = self._python_rdd.valueOfPair
+        self._pairwise_rdd = java_class(f"{_PACKAGE}.PairwiseRDD")
+        self._partitioner = java_class(f"{_PACKAGE}.PythonPartitioner")
+        self._pair_rdd = java_class("org.apache.spark.api.java.JavaPairRDD")
+        # With this type of key and value, Spark writes pairs with Java's serializer. If the types said numbers and bytes, it would use
+        # Kryo, which every task sets up again, in 10 ms.
+        self._any_type = java_class("scala.reflect.ClassTag").AnyRef()
+        self._environment = java_class("java.util.HashMap")()
+        self._includes, self._no_broadcasts = java_class("java.util.ArrayList")(), java_class("java.util.ArrayList")()
         for key, value in context.environment.items():
             self._environment.put(key, value)
         for file in context._python_includes:
             self._includes.add(file)
-        self._starts: dict[int, Any] = {}
+        self._empty_rdds: dict[int, Any] = {}  # by number of partitions
 
     def over(self, source: FileSource) -> RddJob:
+        """The transport of one batch, over its files."""
         return RddJob(self, source)
 
     def collect(self, spec: BatchSpec, source: FileSource) -> list[bytes]:
-        """Runs a batch; the reports of all its tasks."""
+        """Runs a batch, and returns the reports of all its tasks."""
         text = BATCH_SPEC.dumps(spec)
-        sent = self._mapped(self._start(len(source.slices)), partial(read_task, text, source.slices, source.columns))
+        messages = self._map_partitions(self._empty_rdd(len(source.slices)), partial(read_task, text, source.slices, source.columns))
         for number in range(1, spec.rounds + 1):
             is_last = number == spec.rounds
-            sent = self._mapped(self._shuffled(sent, spec.workers), partial(framed_round, text, number, is_last))
-        collected = sent.asJavaRDD().collect()
+            messages = self._map_partitions(self._shuffle(messages, spec.workers), partial(framed_round, text, number, is_last))
+        collected = messages.asJavaRDD().collect()
         return [line for at in range(collected.size()) for line in collected.get(at).splitlines()]
 
-    def _start(self, partitions: int) -> Any:
-        """An RDD of so many partitions, and nothing in them."""
-        if partitions not in self._starts:
-            self._starts[partitions] = self.context.parallelize([], partitions)._jrdd.rdd()
-        return self._starts[partitions]
+    def _empty_rdd(self, partitions: int) -> Any:
+        """An RDD without rows: it only determines how many ingest tasks run."""
+        if partitions not in self._empty_rdds:
+            self._empty_rdds[partitions] = self.context.parallelize([], partitions)._jrdd.rdd()
+        return self._empty_rdds[partitions]
 
-    def _mapped(self, before: Any, task: Callable[[int, Iterable[bytes]], Iterable[bytes]]) -> Any:
-        context, broadcasts = self.context, self._none
-        command = _dumps((task, None, _RAW, _RAW))
-        if len(command) > _LARGE:
-            command, broadcasts, _, _ = _prepare_for_python_RDD(context, (task, None, _RAW, _RAW))
-        function = self._function(
+    def _map_partitions(self, parent: Any, task: Callable[[int, Iterable[bytes]], Iterable[bytes]]) -> Any:
+        context, broadcasts = self.context, self._no_broadcasts
+        command = _pickle((task, None, _BYTES, _BYTES))
+        if len(command) > _MAX_COMMAND:
+            command, broadcasts, _, _ = _prepare_for_python_RDD(context, (task, None, _BYTES, _BYTES))
+        function = self._python_function(
             bytearray(command), self._environment, self._includes, context.pythonExec, context.pythonVer, broadcasts,
             context._javaAccumulator,
         )  # fmt: skip
-        # What leaves a task is for other workers than what came in. Told otherwise, Spark would leave out the next shuffle: it has the
-        # same partitioner as the last one.
-        return self._rdd(before, function, False, False)
+        # The first False: a task does not preserve partitioning, as its messages go to other workers. With True, Spark would leave out
+        # the next shuffle, because it has the same partitioner as the last one.
+        return self._python_rdd(parent, function, False, False)
 
-    def _shuffled(self, sent: Any, workers: int) -> Any:
-        """What was sent as pairs of a worker's number and a message, in the hands of the worker."""
-        pairs = self._pair_rdd(self._pairs(sent), self._anything, self._anything)
-        return self._values(pairs.partitionBy(self._partitioner(workers, 0))).rdd()
+    def _shuffle(self, messages: Any, workers: int) -> Any:
+        """Takes a worker's number and a message alternately, and brings each message to the partition of its worker."""
+        pairs = self._pair_rdd(self._pairwise_rdd(messages), self._any_type, self._any_type)
+        return self._values_of_pairs(pairs.partitionBy(self._partitioner(workers, 0))).rdd()
 
 
 class RddJob:
-    """Runs one batch over files that its tasks read."""
+    """Runs one batch over files that its ingest tasks read."""
 
     def __init__(self, jobs: RddJobs, source: FileSource) -> None:
         self.jobs, self.source = jobs, source

@@ -1,7 +1,7 @@
-"""What Spark runs in Python workers: ingest and rounds, over record batches of messages or over messages as byte strings.
+"""The tasks that Spark runs in Python workers: ingest and rounds, with messages as rows of record batches or as byte strings.
 
-Invariant: a task function is a module-level name with a small JSON text bound to it, so shipping it costs nothing. Messages leave in
-record batches of bounded size, or one by one, as they are made. A process that runs tasks loads neither the SQL parser nor the solver.
+Invariant: a task is a module-level function with a small JSON text bound to it, so it is cheap to ship. Messages leave a task as they are
+produced, one by one or in record batches of bounded size. A process that runs tasks loads neither the SQL parser nor the solver.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ from clash.workers.round import run_round
 
 MESSAGE = "target int, kind string, payload binary"
 SCHEMA = pa.schema([("target", pa.int32()), ("kind", pa.string()), ("payload", pa.binary())])
-LARGE = 1 << 20  # bytes: a larger payload is a record batch of its own, smaller ones are put together up to this size
-WARM = 12  # tasks after which a worker has loaded everything that it needs
+LARGE = 1 << 20  # bytes: a payload of this size is a record batch of its own, smaller ones share one of about this size
+WARM_UP_TASKS = 12  # after which a worker process has loaded all modules and compiled functions that it needs
 
 T = TypeVar("T")
 Task = Callable[[BatchSpec, int], Iterable[Message]]
-_HEAD = struct.Struct("<ii")  # the worker, and the length of the kind in bytes
-_NUMBER = struct.Struct("!q")  # as Java reads it
-_ALIGNMENT = 64  # bytes: arrays in a payload are aligned in the frame as they are in the payload
-_tasks = 0
+_HEAD = struct.Struct("<ii")  # of a frame: the worker, and the length of the kind in bytes
+_PAIR_KEY = struct.Struct("!q")  # the worker's number, as Spark's PairwiseRDD reads it
+_ALIGNMENT = 64  # bytes: a payload begins at a multiple of it, so that the arrays in it stay aligned
+_finished_tasks = 0  # of this process
 
 
 def ingest_task(spec: str, columns: PackedColumns, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -52,7 +52,7 @@ def _run_task(run: Task, text: str) -> Iterator[pa.RecordBatch]:
 
 
 def _with_errors(run: Callable[[], Iterable[T]]) -> Iterator[T]:
-    """A ClashError that leaves the worker carries itself along in its text."""
+    """Yields what `run` yields; a ClashError leaves the worker encoded in its text."""
     try:
         yield from run()
     except ClashError as error:
@@ -64,7 +64,7 @@ def _with_errors(run: Callable[[], Iterable[T]]) -> Iterator[T]:
 
 
 def read_task(spec: str, slices: Sequence[FileSlices], columns: Columns, partition: int, empty: Iterable[object]) -> Iterator[bytes]:
-    """Ingest that reads files itself. Its input is empty, but must be read: Spark drops a worker that leaves some of its input."""
+    """Ingest over files. The input is empty but must be consumed: Spark does not reuse a worker process that leaves input unread."""
 
     def run() -> Iterator[bytes]:
         deque(empty, 0)
@@ -75,7 +75,7 @@ def read_task(spec: str, slices: Sequence[FileSlices], columns: Columns, partiti
 
 
 def framed_round(spec: str, number: int, is_last: bool, partition: int, frames: Iterable[bytes]) -> Iterator[bytes]:
-    """After the last round only reports are left: JSON, one per line."""
+    """A round over framed messages. The last round has only reports for a result, in JSON, which leave it as one string of lines."""
 
     def run() -> Iterator[bytes]:
         messages = run_round(BATCH_SPEC.loads(spec), number, partition, map(unframed, frames))
@@ -85,19 +85,21 @@ def framed_round(spec: str, number: int, is_last: bool, partition: int, frames: 
 
 
 def addressed(messages: Iterable[Message]) -> Iterator[bytes]:
-    """Worker, message, worker, message …, as the JVM pairs them."""
+    """For each message the number of its worker, then the frame: the JVM makes pairs of them."""
     for message in messages:
-        yield _NUMBER.pack(message.worker)
+        yield _PAIR_KEY.pack(message.worker)
         yield framed(message)
 
 
 def framed(message: Message) -> bytes:
+    """A message as one byte string: worker, length of the kind, kind, zeros up to the alignment, payload."""
     kind = message.kind.encode()
     head = _HEAD.pack(message.worker, len(kind)) + kind
     return b"".join((head, bytes(-len(head) % _ALIGNMENT), memoryview(message.payload)))
 
 
 def unframed(frame: bytes) -> Message:
+    """The message in a frame; its payload is a view of the frame, not a copy."""
     worker, length = _HEAD.unpack_from(frame)
     end = _HEAD.size + length
     return Message(worker, frame[_HEAD.size : end].decode(), pa.py_buffer(frame)[end + -end % _ALIGNMENT :])
@@ -107,21 +109,22 @@ def unframed(frame: bytes) -> Message:
 
 
 def from_rows(batches: Iterable[pa.RecordBatch]) -> Iterator[Message]:
+    """The messages in record batches of `SCHEMA`; payloads are not copied."""
     for batch in batches:
         payloads = batch.column("payload")
-        names = zip(batch.column("target").to_pylist(), batch.column("kind").to_pylist(), strict=True)
-        for at, (target, kind) in enumerate(names):
-            yield Message(target, kind, payloads[at].as_buffer())
+        heads = zip(batch.column("target").to_pylist(), batch.column("kind").to_pylist(), strict=True)
+        for row, (worker, kind) in enumerate(heads):
+            yield Message(worker, kind, payloads[row].as_buffer())
 
 
 def to_rows(messages: Iterable[Message]) -> Iterator[pa.RecordBatch]:
-    """Small payloads are put together, a large one is a record batch of its own and is not copied."""
+    """Messages as record batches of `SCHEMA`: small payloads share one, a large one is a record batch of its own and is not copied."""
     small: list[Message] = []
     size = 0
     for message in messages:
         length = len(message.payload)
         if length >= LARGE:
-            yield _one_row(message)
+            yield _single_row(message)
             continue
         small.append(message)
         size += length
@@ -132,7 +135,7 @@ def to_rows(messages: Iterable[Message]) -> Iterator[pa.RecordBatch]:
         yield _rows(small)
 
 
-def _one_row(message: Message) -> pa.RecordBatch:
+def _single_row(message: Message) -> pa.RecordBatch:
     payload = pa.py_buffer(message.payload)
     offsets = pa.py_buffer(np.array([0, payload.size], np.int32))
     column = pa.Array.from_buffers(pa.binary(), 1, [None, offsets, payload])
@@ -146,11 +149,11 @@ def _rows(messages: list[Message]) -> pa.RecordBatch:
 
 
 def _limit_garbage_collection() -> None:
-    """PySpark collects garbage after every task, which takes 60 ms where numba is loaded, unless long-lived objects are frozen."""
-    global _tasks  # noqa: PLW0603
-    _tasks += 1
-    if _tasks <= WARM:
+    """Freezes long-lived objects: PySpark collects garbage after every task, and with the objects of numba that takes 60 ms."""
+    global _finished_tasks  # noqa: PLW0603
+    _finished_tasks += 1
+    if _finished_tasks <= WARM_UP_TASKS:
         gc.freeze()
-    elif _tasks % 256 == 0:
+    elif _finished_tasks % 256 == 0:
         gc.collect()
         gc.freeze()
