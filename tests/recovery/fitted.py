@@ -1,8 +1,8 @@
 """Random histories of tests/oracle, made fit for Spark, where a batch is a file of each stream and time passes by itself.
 
-Invariant: what a history must give follows from its seed alone. All rows and columns are kept and no window is longer than its
+Invariant: what a history must give follows from its seed alone. All rows and columns are retained and no window is longer than its
 stream's, so every query is complete from its first batch on; every row has a time of its own and no stream is idle, so the machine's clock
-counts for nothing. Every batch is a border with a plan of its own; every life of a query has a name of its own, to be read by at the end.
+counts for nothing. Every batch begins an epoch, with its own plan; every life of a query has a name of its own, to be read by at the end.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from ..oracle.case import Ask, Batch, Case, Change, Life, table
 from ..oracle.histories import random_history
 from .shapes import set_age
 
-MOST = 8  # batches
+MAX_BATCHES = 8
 _HINT = re.compile(r"/\*\+ WINDOW\([^)]*\) \*/ ")
 
 
@@ -35,7 +35,7 @@ def history(seed: int) -> Case:
     draw = Random(seed)
     names = _Names([ask.name for ask in case.queries])
     batches = []
-    for number, batch in enumerate([batch for batch in case.batches if not batch.quiet][:MOST]):
+    for number, batch in enumerate([batch for batch in case.batches if not batch.quiet][:MAX_BATCHES]):
         changes = tuple(made for change in batch.changes for made in names.renamed(change, by_name))
         plan_seed = draw.randrange(10**6) if number and batch.plan_seed is None else batch.plan_seed
         batches.append(Batch(batch.now, batch.rows, changes=changes, plan_seed=plan_seed))

@@ -1,8 +1,8 @@
-"""A random history in a process of its own that can be killed, as in job.py: its changes are asked for right before the batch is decided
+"""A random history in a process of its own that can be killed, as in job.py: its changes are requested right before the batch is decided
 that they are to take effect with, and every batch has a random plan.
 
 In: seed (see fitted.py), checkpoint, out, fail, flag. Out: the last batch, the error, and per generation its batch, its workers and how
-many intermediate results it keeps. At the end what can be read of each query and of late rows is under `out`.
+many intermediate results it stores. At the end what can be read of each query and of late rows is under `out`.
 """
 
 from __future__ import annotations
@@ -26,9 +26,10 @@ from tests.oracle.starts import plan_for, plan_of
 from tests.recovery import fitted, job
 
 import clash
+from clash.coordinator.control.setup import Setup
 from clash.coordinator.coordinator import Coordinator
 from clash.model.durations import show_duration
-from clash.optimizer import Plan
+from clash.plan.logical import LogicalPlan
 from clash.protocol.batch import BatchSpec, Tuning
 from clash.spark import engine as sparks
 
@@ -51,7 +52,7 @@ def play(spark: Any, data: Path, asked: dict[str, Any]) -> dict[str, Any]:
     case, out = fitted.history(asked["seed"]), Path(asked["out"])
     spark.conf.set("spark.sql.session.timeZone", case.setting.timezone)
     asking = Asking(case, out)
-    sparks.Driver = partial(Changing, case, asking)  # type: ignore[misc,assignment]
+    sparks.Coordinator = partial(Changing, case, asking)  # type: ignore[misc,assignment]
     try:
         run = engine(spark, data, asked, asking).start(available_now=True)
         asking.begin(run)
@@ -59,12 +60,12 @@ def play(spark: Any, data: Path, asked: dict[str, Any]) -> dict[str, Any]:
     except clash.ClashError as error:
         return {"batch": None, "error": str(error)}
     keep(run, case, out)
-    history = run._driver.history
-    told = [
-        [one["batch"], one["workers"], sum(s.key.join is not None for s in history.read(one["generation"]).plan.stores)]
-        for one in run.generations
+    log = run._coordinator.log
+    generations = [
+        [outline["batch"], outline["workers"], sum(s.key.join is not None for s in log.read(outline["generation"]).plan.stores)]
+        for outline in run.generations
     ]
-    return {"batch": run.progress["batch"], "error": None, "old_layouts": told}
+    return {"batch": run.progress["batch"], "error": None, "generations": generations}
 
 
 class Changing(Coordinator):
@@ -74,17 +75,17 @@ class Changing(Coordinator):
         self._case, self._ask_for = case, ask
         plan = None if case.setting.plan_seed is None else plan_of(case)
         super().__init__(uri, job, timezone, plan, Tuning(**dict(case.setting.options)))
-        self.replanner = self._drawn
+        self.plan_override = self._random_plan
 
     def begin(self, batch: int, now: int, partitions: int) -> BatchSpec | None:
         if batch > self.last and not self.storage.exists(f"batches/{batch:09d}.json"):
             self._ask_for(batch)
         return super().begin(batch, now, partitions)
 
-    def _drawn(self, driver: Coordinator, batch: int) -> Plan | None:
+    def _random_plan(self, setup: Setup, batch: int) -> LogicalPlan | None:
         seed = self._case.batches[batch].plan_seed
-        asks = {q.name: Ask(q.name, q.request.text, q.request.windows) for q in driver.wanted.queries}
-        return None if seed is None else plan_for(self._case, asks, driver.wanted.streams, driver.wanted.workers, seed, 0.0)
+        asks = {q.name: Ask(q.name, q.request.text, q.request.windows) for q in setup.queries}
+        return None if seed is None else plan_for(self._case, asks, setup.streams, setup.workers, seed, 0.0)
 
 
 class Asking:

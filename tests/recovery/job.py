@@ -62,8 +62,8 @@ def play(spark: Any, data: Path, asked: dict[str, Any]) -> dict[str, Any]:
             run.stop()
             run.await_termination()
     except clash.ClashError as error:
-        told = {"kind": type(error).__name__, "what": error.what, "detail": error.detail, "hint": error.hint}
-        return {"batch": None if run is None else run.progress["batch"], "error": told}
+        parts = {"kind": type(error).__name__, "what": error.what, "detail": error.detail, "hint": error.hint}
+        return {"batch": None if run is None else run.progress["batch"], "error": parts}
     return {"batch": run.progress["batch"], "error": None}
 
 

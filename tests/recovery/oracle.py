@@ -49,7 +49,7 @@ class Expected:
 
 def read_by(checkpoint: Path, files: int) -> dict[str, list[int]]:
     """Per stream, the batch of each file, by Spark's own record. Mostly file b is batch b; but a run that is stopped while Spark looks
-    for files has them on record already, and the next batch reads one file more. Files that nobody has read yet come after all others.
+    for files has them on record already, and the next batch reads one file more. Files that have not been read yet come after all others.
     """
     offsets = {int(file.name): file.read_text().splitlines() for file in (checkpoint / "spark" / "offsets").glob("[0-9]*")}
     found: dict[str, list[int]] = {}

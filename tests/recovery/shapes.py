@@ -44,7 +44,7 @@ STREAM_OF = {"x": "R", "y": "R"}  # other aliases are streams
 WINDOWS = {"windows": {"R": 700_000, "S": 1_500_000, "T": 400_000}}
 KEPT = "residual"  # has no sink: under the checkpoint
 HANDED = "handed"  # goes to a function
-OPTIONS = {"workers": 2, "cost": "probe"}  # under this cost model intermediate results are kept, and there are three rounds
+OPTIONS = {"workers": 2, "cost": "probe"}  # under this cost model intermediate results are stored, and there are three rounds
 
 
 def windows(query: str) -> dict[str, str] | None:

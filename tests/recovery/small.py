@@ -46,7 +46,7 @@ class Small:
         set_age(self.r(batch), batch)
         set_age(self.s(batch), batch)
 
-    def mend(self, batch: int) -> None:
+    def repair(self, batch: int) -> None:
         lines = self.r(batch).read_text().splitlines()
         self.r(batch).write_text("\n".join(line for line in lines if line.startswith('{"a": ') and line.endswith("}")))
         set_age(self.r(batch), batch)

@@ -1,6 +1,6 @@
 """kill -9 in the middle of a change: a stream, a query and workers more, then fewer workers.
 
-A stream is read only when a query needs it, so the new query sees all of it; of the others everything that it needs was kept. Both
+A stream is read only when a query needs it, so the new query sees all of it; of the others everything that it needs was retained. Both
 queries have then the results of the whole join, whenever the change took effect.
 """
 

@@ -1,5 +1,5 @@
 """A fixed list of random histories on Spark, with kill -9 at every fail point: queries come and go, workers more and fewer, another random
-plan at every border, late rows; and still exactly what the oracle says, for each query from its first batch to its last.
+plan at every boundary, late rows; and still exactly what the oracle says, for each query from its first batch to its last.
 """
 
 from __future__ import annotations
@@ -104,12 +104,12 @@ def test_what_the_histories_have() -> None:
     for seed in SEEDS:
         case, expected = known(seed)
         kinds = {change.kind for batch in case.batches for change in batch.changes}
-        assert 4 <= len(case.batches) <= fitted.MOST
+        assert 4 <= len(case.batches) <= fitted.MAX_BATCHES
         assert {"add", "remove", "rescale"} <= kinds
         assert sum(map(bool, expected.results.values())) >= 3
         assert len({batch for results in expected.results.values() for batch, _ in results}) >= 3
         assert all(batch.plan_seed is not None for batch in case.batches[1:])
-        assert any(life.ask.name == fitted.handed(case) and (life.end or fitted.MOST) > 4 for life in fitted.lives(case))
+        assert any(life.ask.name == fitted.handed(case) and (life.end or fitted.MAX_BATCHES) > 4 for life in fitted.lives(case))
     assert sum(any(known(seed)[1].late.values()) for seed in SEEDS) >= 3
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import clash
-from clash.workers.loaded_plan import load_program
+from clash.workers.loaded_plan import load_plan
 
 from .oracle import counted
 from .shapes import set_age
@@ -40,13 +40,13 @@ def test_a_poisoned_row(small: Small) -> None:
     assert "batch 1" in error.detail
     assert "R/001.json" in error.detail
     assert small.visible() == small.expected(1)
-    small.mend(1)
+    small.repair(1)
     goes_on(small)
 
 
-@pytest.mark.parametrize("mended", [True, False])
-def test_a_broken_file(small: Small, mended: bool) -> None:
-    """Mended or, as the hint has it, removed."""
+@pytest.mark.parametrize("repaired", [True, False])
+def test_a_broken_file(small: Small, repaired: bool) -> None:
+    """Repaired or, as the hint says, removed."""
     small.run()
     small.deliver()
     whole = small.s(1).read_bytes()
@@ -57,7 +57,7 @@ def test_a_broken_file(small: Small, mended: bool) -> None:
     assert "batch 1" in error.detail
     assert "S/001.parquet" in error.detail
     assert small.visible() == small.expected(1)
-    if mended:
+    if repaired:
         small.s(1).write_bytes(whole)
         set_age(small.s(1), 1)
     else:
@@ -86,11 +86,11 @@ def test_a_corrupt_container(small: Small) -> None:
 def test_a_corrupt_record(small: Small) -> None:
     small.run()
     folder = small.checkpoint / "clash"
-    (plan,) = (file for file in (folder / "plans").iterdir() if "explained" not in file.name)
+    (plan,) = (folder / "plans").iterdir()
     for file in (folder / "job.json", *(folder / "manifests").iterdir(), plan):
         whole = file.read_bytes()
         file.write_bytes(whole[: len(whole) // 2])
-        load_program.cache_clear()  # as in a new process
+        load_plan.cache_clear()  # as in a new process
         error = small.fails(clash.StateError)
         assert "corrupt" in error.what
         assert str(file) in error.detail
