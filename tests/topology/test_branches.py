@@ -20,7 +20,7 @@ from clash.plan.store_names import store_id
 from clash.plan.topology import Bounds, ProbeRule, Topology
 from clash.plan.visibility import VisibilityBounds
 from clash.topology.build import build_topology
-from clash.topology.columns import named, used
+from clash.topology.columns import attributes_in, query_attributes
 
 from ..oracle.generate import random_case
 from ..oracle.plans import random_plan
@@ -138,7 +138,8 @@ class _World:
         """Since when a column is kept at least: for the queries that name it, and for the stores that are made with it."""
         yield NOW
         for query in self.queries.values():
-            if key.owner in (None, query.name) and any(a.column == column and a.relation.stream == key.stream for a in named(query)):
+            names = {(a.relation.stream, a.column) for a in query_attributes(query)}
+            if key.owner in (None, query.name) and (key.stream, column) in names:
                 yield added.get(query.name, 0)
         for mir, made in self.mirs.items():
             if made.join is not None and any(a.column == column and a.relation.stream == key.stream for a in _made_of(made.join)):
@@ -214,7 +215,7 @@ class _World:
 
 
 def _made_of(join: SubJoin) -> set[Attribute]:
-    return {a for equal in join.classes for a in equal} | used(*join.filters, *join.residuals)
+    return {a for equal in join.classes for a in equal} | attributes_in(*join.filters, *join.residuals)
 
 
 def _owner(plan: Plan, query: Query) -> str | None:
@@ -234,7 +235,7 @@ def test_every_combination_has_one_branch(first: int) -> None:
             for _ in range(60):
                 arrivals = world.arrivals(query.join.relations, owner)
                 origin = max(arrivals, key=lambda r: arrivals[r])
-                wanted = world.has(arrivals, named(query), owner, origin)
+                wanted = world.has(arrivals, query_attributes(query), owner, origin)
                 lacking += not wanted
                 assert world.walk(arrivals)[query.name] == wanted, f"seed {seed}: {query.name} {arrivals} {world.past}"
         for mir, key in world.mirs.items():

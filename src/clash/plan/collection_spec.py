@@ -1,8 +1,8 @@
-"""What is collected of the streams: a pure function of the queries.
+"""Which statistics are collected of the streams: a pure function of the queries.
 
-Columns that some query compares, directly or through others, form one *domain*: their keys are hashed alike, as words of one type that all
-of them can be converted to. (Statistics may round where a join must not.) Predicates belong to streams, so predicates of several aliases
-of a stream that say the same are one.
+Columns that some query compares, directly or by way of others, form one *domain*: their keys are hashed alike, as words of one type that
+all of them are converted to. (Statistics may round where a join must not.) Predicates belong to streams: equal predicates of several
+aliases of a stream are one.
 """
 
 from __future__ import annotations
@@ -17,9 +17,10 @@ from clash.model.relation import Relation
 from clash.model.stream import Stream
 from clash.model.types import UNKNOWN, exact, family
 
-MAX_PREDICATES = 16  # of a stream: a sampled row has as many bits
+MAX_PREDICATES = 16  # per stream: a sampled row records one bit for each, in 16 bits
 
-Column = tuple[str, str]  # stream, column
+Column = tuple[str, str]
+"""A stream, and a column of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +42,9 @@ class StreamSpec:
     """What is collected of one stream."""
 
     keys: tuple[Key, ...] = ()
+    """The joined columns whose types are known and comparable."""
     predicates: tuple[Expr, ...] = ()
+    """Predicates on single tuples, over relation 0 of the stream, whose selectivity is estimated."""
 
 
 @dataclass(frozen=True)
@@ -49,10 +52,12 @@ class CollectionSpec:
     """What is collected for a set of queries."""
 
     streams: Mapping[str, StreamSpec] = field(default_factory=dict)
+    """By stream; a stream that no query joins or filters is missing."""
     links: tuple[tuple[Column, Column], ...] = ()
     """Columns that some query compares, as ordered pairs."""
 
     def key(self, stream: str, column: str) -> Key | None:
+        """The joined column of that name; None where it has no key statistics."""
         return next((key for key in self.streams.get(stream, StreamSpec()).keys if key.column == column), None)
 
 
@@ -89,7 +94,7 @@ def build_collection_spec(queries: Iterable[Query], streams: Mapping[str, Stream
 
 
 def without_alias(expr: Expr) -> Expr:
-    """A predicate on one alias as one on its stream."""
+    """An expression over one alias, as one over tuples of its stream, which have no role yet: relation 0 of the stream."""
     if isinstance(expr, Col):
         return Col(Relation(expr.relation.stream), expr.column, expr.type)
     if isinstance(expr, Call):
@@ -117,7 +122,7 @@ def _column_type(streams: Mapping[str, Stream], column: Column) -> str:
 
 
 def _domain_type(kinds: list[str]) -> str | None:
-    """The type that all are converted to; None where a type is unknown or there is no common one."""
+    """The type that all keys of a domain are converted to; None where a type is unknown or the types have none in common."""
     if UNKNOWN in kinds:
         return None
     if all(exact(kinds[0], kind) for kind in kinds):

@@ -1,5 +1,5 @@
-"""A plan that must not run: a mistake of the planner, never of the user."""
+"""The error for a plan that must not run."""
 
 
 class PlanError(AssertionError):
-    """Says what is wrong with the plan."""
+    """A plan or topology is invalid. That is a bug of the planner, never a mistake of the user, so it is no `ClashError`."""

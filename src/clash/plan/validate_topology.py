@@ -1,6 +1,6 @@
-"""Does everything that a rule reads arrive, in time and on the right worker?
+"""What makes a topology valid: everything that a rule reads arrives at its store, in time and on the right worker.
 
-The checks read the finished topology alone, and repeat none of the passes that made it.
+The checks read only the finished topology and repeat none of the passes that made it, so a mistake of a pass is not made twice.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from clash.plan.topology import FIRST, Edge, ProbeRule, Store, StoreRule, Topolo
 
 
 def validate_topology(topology: Topology) -> None:
-    """Raises `PlanError` at the first rule that would miss a tuple or a column."""
+    """Raises `PlanError`, saying what is wrong, at the first edge or rule that would miss a tuple or a column."""
     if (
         len(topology.edge) != len(topology.edges)
         or len(topology.rule) != len(topology.rules)
@@ -25,7 +25,8 @@ def validate_topology(topology: Topology) -> None:
     if {(e.store, e.label) for e in topology.edges} != set(topology.rule):
         raise PlanError("edges and rules do not match")
     queries = {query.name: query for query in topology.queries}
-    plain = not any(isinstance(rule, ProbeRule) and (rule.since or rule.before) for rule in topology.rules)  # else there are branches
+    # With bounds on arrivals, several branches may answer a query from one relation, each for other rows.
+    has_branches = any(isinstance(rule, ProbeRule) and (rule.since or rule.before) for rule in topology.rules)
     results: Counter[tuple[str, Relation]] = Counter()
     for origin in topology.origins:
         for name in origin.emits:
@@ -33,95 +34,96 @@ def validate_topology(topology: Topology) -> None:
             if queries[name].join != origin.start:
                 raise PlanError(f"{origin.label} answers {name} too early")
         for label in origin.out:
-            _source(topology.edge[label], "origin", origin.label)
+            _validate_source(topology.edge[label], "origin", origin.label)
     for rule in topology.rules:
         edge, store = topology.edge[rule.edge], topology.store[rule.store]
-        _edge(topology, edge, store)
+        _validate_edge(topology, edge, store)
         if isinstance(rule, StoreRule):
-            _filled(edge, store)
+            _validate_fill(edge, store)
             continue
-        _probe(topology, rule, edge, store, queries)
+        _validate_probe(topology, rule, edge, store, queries)
         for name in rule.emits:
             results[name, rule.origin] += 1
     for query in topology.queries:
         for relation in query.join.relations:
-            if results[query.name, relation] != 1 and (plain or not results[query.name, relation]):
+            if results[query.name, relation] != 1 and (not has_branches or not results[query.name, relation]):
                 raise PlanError(f"{query.name} is answered {results[query.name, relation]} times from {relation}")
     last = max((edge.position for edge in topology.edges), default=FIRST)
     if last.round != topology.rounds or (topology.workers == 1 and last.round != 1):
         raise PlanError(f"{topology.rounds} rounds, but the last edge is at {last}")
 
 
-def _edge(topology: Topology, edge: Edge, store: Store) -> None:
+def _validate_edge(topology: Topology, edge: Edge, store: Store) -> None:
     if edge.layout not in store.layouts:
         raise PlanError(f"{edge.label} wants {store.id}[{edge.layout}], which is not kept")
     if edge.source.kind == "edge":
-        before = topology.edge[edge.source.name]
-        if edge.position < before.position:
-            raise PlanError(f"{edge.label} goes back in time, from {before.position} to {edge.position}")
-        if not edge.stays and edge.position.round == before.position.round:
+        previous = topology.edge[edge.source.name]
+        if edge.position < previous.position:
+            raise PlanError(f"{edge.label} goes back in time, from {previous.position} to {edge.position}")
+        if not edge.stays and edge.position.round == previous.position.round:
             raise PlanError(f"{edge.label} crosses the network within round {edge.position.round}")
     key = edge.address.attribute
-    if key is not None and key not in edge.columns and not (edge.carries is None and key.column == _time(topology, store)):
+    if key is not None and key not in edge.columns and not (edge.carries is None and key.column == _time_column(topology, store)):
         raise PlanError(f"{edge.label} is addressed by {key}, which does not travel")
 
 
-def _filled(edge: Edge, store: Store) -> None:
+def _validate_fill(edge: Edge, store: Store) -> None:
     if edge.position > store.fill or (store.join is None and edge.position != FIRST):
         raise PlanError(f"{edge.label} fills {store.id} at {edge.position}, after {store.fill}")
     if set(edge.columns) != set(store.columns) or edge.carries != store.join:
         raise PlanError(f"{edge.label} brings {store.id} other rows than it keeps")
 
 
-def _probe(topology: Topology, rule: ProbeRule, edge: Edge, store: Store, queries: dict[str, Query]) -> None:
+def _validate_probe(topology: Topology, rule: ProbeRule, edge: Edge, store: Store, queries: dict[str, Query]) -> None:
     name = f"{rule.edge} into {store.id}"
     if rule.position != edge.position or rule.position < store.fill:
         raise PlanError(f"{name} probes at {rule.position}; the store is filled at {store.fill}")
     if edge.carries is None or rule.bound.relations != edge.carries.relations | rule.adds.relations:
         raise PlanError(f"{name} binds other relations than it carries and adds")
-    arrives = set(edge.columns)
+    arriving = set(edge.columns)
     stored = set(store.columns)
     if store.stream is not None:
-        relation, time = min(rule.adds.relations), _time(topology, store)
+        relation, time = min(rule.adds.relations), _time_column(topology, store)
         stored = {Attribute(relation, a.column) for a in store.columns} | ({Attribute(relation, time)} if time is not None else set())
-    if tuple(sorted(_as_kept(store, {key.stored for key in rule.keys}))) not in store.access:
+    if tuple(sorted(_as_stored(store, {key.stored for key in rule.keys}))) not in store.access:
         raise PlanError(f"{name} looks up by columns that are no access path")
-    reads = {key.stored for key in rule.keys} | _used(rule.filters) | {a for equal in rule.equal for a in equal}
-    _has(name, stored, reads)
-    _has(name, arrives, {key.bound for key in rule.keys})
-    here = arrives | stored
-    _has(name, here, _used(rule.residuals))
+    read = {key.stored for key in rule.keys} | _attributes_in(rule.filters) | {a for equal in rule.equal for a in equal}
+    _require(name, stored, read)
+    _require(name, arriving, {key.bound for key in rule.keys})
+    available = arriving | stored
+    _require(name, available, _attributes_in(rule.residuals))
     for label in (*rule.out, *rule.feeds):
         out = topology.edge[label]
-        _source(out, "edge", rule.edge)
+        _validate_source(out, "edge", rule.edge)
         if out.carries != rule.bound:
             raise PlanError(f"{label} carries something else than {rule.edge} makes")
-        _has(label, here, set(out.columns))
+        _require(label, available, set(out.columns))
     for query in rule.emits:
         if queries[query].join != rule.bound:
             raise PlanError(f"{name} answers {query}, but is not all of it")
-        _has(name, here, _used(tuple(output.expression for output in queries[query].outputs)))
+        _require(name, available, _attributes_in(tuple(output.expression for output in queries[query].outputs)))
 
 
-def _time(topology: Topology, store: Store) -> str | None:
-    """The column that is τ, which every stored tuple has."""
+def _time_column(topology: Topology, store: Store) -> str | None:
+    """The column with the event time, which every stored tuple has."""
     return next((stream.time for stream in topology.streams if stream.name == store.stream), None)
 
 
-def _as_kept(store: Store, attributes: set[Attribute]) -> set[Attribute]:
+def _as_stored(store: Store, attributes: set[Attribute]) -> set[Attribute]:
+    """The attributes in the store, where tuples of a stream have no role yet."""
     return attributes if store.stream is None else {Attribute(Relation(store.stream), a.column) for a in attributes}
 
 
-def _used(expressions: tuple[Expr, ...]) -> set[Attribute]:
+def _attributes_in(expressions: tuple[Expr, ...]) -> set[Attribute]:
     return {Attribute(column.relation, column.column) for expression in expressions for column in columns(expression)}
 
 
-def _has(name: str, here: set[Attribute], wanted: set[Attribute]) -> None:
-    missing = sorted(wanted - here)
+def _require(name: str, available: set[Attribute], needed: set[Attribute]) -> None:
+    missing = sorted(needed - available)
     if missing:
         raise PlanError(f"{name} lacks {', '.join(map(str, missing))}")
 
 
-def _source(edge: Edge, kind: str, name: str) -> None:
+def _validate_source(edge: Edge, kind: str, name: str) -> None:
     if edge.source != (kind, name):
         raise PlanError(f"{edge.label} leaves {edge.source.name}, not {name}")

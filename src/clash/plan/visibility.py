@@ -1,50 +1,34 @@
-"""What stored rows of earlier batches lack, as bounds on arrival numbers: all that a topology has to know of its past.
+"""Which stored rows of earlier batches the steps of a topology may see, as bounds on arrival numbers.
 
-Invariant: a bound is a number in the total order of arrivals, never a file or a generation, because merged files mix both. A bound that
-lies at or below the oldest row that is still live bounds nothing; it is left out, so a topology is plain again when old rows have expired.
+Bounds are all that a topology depends on beside its plan: stores and columns may have been introduced, and queries added, after rows were
+stored. What is not named has no bound.
+
+Invariant: a bound is a number in the total order of arrivals, never a file or a generation, because merged files mix rows of several of
+both. A bound that lies at or below the oldest live row excludes nothing. It is left out, so a topology has no bounds again once old rows
+have expired.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
 class VisibilityBounds:
-    """`introduced`: since when an intermediate store has the rows that are completed; `filled`: those whose earlier rows were filled in
-    since; `filling`: those where that is under way. `added`: since when a query is asked; `fresh`: the queries that want no tuple from
-    before that. `columns`: per base store, since when a column is kept without a gap. `oldest`: per store the smallest arrival of any
-    live row; a store that is not named has none. What is not named was always there."""
+    """Since when stores, columns and queries exist, and how old stored rows are. Stores are named by their ids."""
 
     introduced: Mapping[str, int] = field(default_factory=dict)
+    """By intermediate store: the arrival since which it gets the rows that are completed."""
     filled: frozenset[str] = frozenset()
+    """The intermediate stores whose earlier rows have been backfilled since."""
     filling: frozenset[str] = frozenset()
+    """The intermediate stores whose backfill is in progress."""
     added: Mapping[str, int] = field(default_factory=dict)
+    """By query: the arrival since which it runs."""
     fresh: frozenset[str] = frozenset()
+    """The queries without history: they join no tuple from before they were added."""
     columns: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    """By base store and column: the arrival since which the column is stored without a gap."""
     oldest: Mapping[str, int] = field(default_factory=dict)
-
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "introduced": dict(self.introduced),
-            "filled": sorted(self.filled),
-            "filling": sorted(self.filling),
-            "added": dict(self.added),
-            "fresh": sorted(self.fresh),
-            "columns": {store: dict(columns) for store, columns in self.columns.items()},
-            "oldest": dict(self.oldest),
-        }
-
-    @staticmethod
-    def from_json(data: Mapping[str, Any]) -> VisibilityBounds:
-        return VisibilityBounds(
-            data["introduced"],
-            frozenset(data["filled"]),
-            frozenset(data["filling"]),
-            data["added"],
-            frozenset(data["fresh"]),
-            data["columns"],
-            data["oldest"],
-        )
+    """By store: the smallest arrival of any live row; a store that is not named has none."""

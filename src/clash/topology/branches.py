@@ -1,161 +1,188 @@
-"""Probe orders, cut into branches where stores do not hold all that was ever completed.
+"""Probe orders, split into branches where stores do not hold every row that was ever completed.
 
-Invariant: each combination belongs to exactly one branch. A step into an intermediate store that was introduced later than some of the rows
-that it would have is two: the store, for rows whose largest arrival is not before that; and its parts one after the other, for
-rows of which *every* part came before. For a query that was added later the store counts as introduced no earlier than the query: what
-it holds from before may lack columns, or rows, that only this query needs. A query never reads rows from before a column that it needs was
-kept.
+Invariant: each combination of tuples belongs to exactly one branch.
+
+A step into an intermediate store that was introduced later than some of the rows that it would have becomes two branches: one probes the
+store, for rows whose largest arrival is at or after the introduction; the other probes the base stores of its parts one after the other,
+for rows of which *every* part arrived before it. For a query that was added later, the store counts as introduced no earlier than the
+query: its rows from before may lack columns, and it may lack rows, that only this query needs. A query never reads rows from before a
+column that it needs was kept.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 from clash.model.layout import ALL, Layout
 from clash.model.query import Query, SubJoin
-from clash.model.relation import Attribute, Relation
+from clash.model.relation import Relation
 from clash.plan.logical import ProbeOrder, Step, StoreKey
 from clash.plan.store_names import store_id
 from clash.plan.topology import UNBOUNDED, Bounds
 from clash.plan.visibility import VisibilityBounds
-from clash.topology.columns import named, used
-from clash.topology.equality import Streams
-from clash.topology.placement import layout_attribute
+from clash.topology.columns import join_attributes, query_attributes
+from clash.topology.partitioning import Layouts, partition_attribute
 from clash.topology.stores import readers
 from clash.topology.trees import Branch, plain_branches
 
-NEVER = 1 << 62  # after every arrival
-Layouts = Mapping[StoreKey, tuple[Layout, ...]]
+NEVER = 1 << 62  # later than every arrival
 
 
-_Hops = tuple[tuple[Step, Bounds], ...]
+class _BoundedStep(NamedTuple):
+    step: Step
+    bounds: Bounds
 
 
-def branch_orders(
-    queries: Sequence[Query], orders: Iterable[ProbeOrder], layouts: Layouts, streams: Streams, past: VisibilityBounds
-) -> list[Branch]:
-    """Every order as its branches; queries that go the same ways stay together."""
-    if past == VisibilityBounds():
+class _Candidate(NamedTuple):
+    """A possible next step over the parts of an intermediate store."""
+
+    rank: int
+    """0: an equality names the worker, or all workers have the rows; 1: an equality, but a broadcast; 2: a cross product."""
+    relation: Relation
+    layout: Layout
+
+
+_Path = tuple[_BoundedStep, ...]
+
+
+def branch_orders(queries: Sequence[Query], orders: Iterable[ProbeOrder], layouts: Layouts, visibility: VisibilityBounds) -> list[Branch]:
+    """Every order as its branches; queries whose branches have the same steps and bounds share them."""
+    if visibility == VisibilityBounds():
         return plain_branches(orders)
-    brancher = _Brancher(queries, layouts, streams, past)
-    found: list[Branch] = []
+    brancher = _Brancher(queries, layouts, visibility)
+    branches: list[Branch] = []
     for order in orders:
-        ways: dict[_Hops, list[str]] = {}
+        query_paths: dict[_Path, list[str]] = {}
         for name in order.queries:
             query = brancher.queries[name]
-            for way in brancher.ways(order, query.join, [query]):
-                ways.setdefault(way, []).append(name)
-        for way, names in ways.items():
-            found.append(_branch(replace(order, queries=tuple(names), feeds=None), way))
+            for path in brancher.paths(order, query.join, [query]):
+                query_paths.setdefault(path, []).append(name)
+        for path, names in query_paths.items():
+            branches.append(_branch(replace(order, queries=tuple(names), feeds=None), path))
         if order.feeds is not None and order.feeds.join is not None:
-            users = readers(order.feeds, queries)
-            for way in brancher.ways(order, order.feeds.join, users):
-                found.append(_branch(replace(order, queries=()), way))
-    for key in sorted((key for key in layouts if key.join is not None and store_id(key) in past.filling), key=str):
-        found += brancher.backfill_branches(key)
-    return found
+            for path in brancher.paths(order, order.feeds.join, readers(order.feeds, queries)):
+                branches.append(_branch(replace(order, queries=()), path))
+    for key in sorted((key for key in layouts if key.join is not None and store_id(key) in visibility.filling), key=str):
+        branches += brancher.backfill_branches(key)
+    return branches
 
 
-def _branch(order: ProbeOrder, way: _Hops) -> Branch:
-    return Branch(replace(order, steps=tuple(step for step, _ in way)), tuple(bounds for _, bounds in way))
+def _branch(order: ProbeOrder, path: _Path) -> Branch:
+    return Branch(replace(order, steps=tuple(step for step, _ in path)), tuple(bounds for _, bounds in path))
 
 
 class _Brancher:
-    def __init__(self, queries: Sequence[Query], layouts: Layouts, streams: Streams, past: VisibilityBounds) -> None:
-        self.queries = {query.name: query for query in queries}
-        self.layouts, self.streams, self.past = layouts, streams, past
+    """Splits single orders. `users` are the queries that a path is for: one query, or the readers of the store that it feeds."""
 
-    def ways(self, order: ProbeOrder, join: SubJoin, users: list[Query]) -> list[_Hops]:
-        found: list[_Hops] = [()]
+    def __init__(self, queries: Sequence[Query], layouts: Layouts, visibility: VisibilityBounds) -> None:
+        self.queries = {query.name: query for query in queries}
+        self.layouts, self.visibility = layouts, visibility
+
+    def paths(self, order: ProbeOrder, join: SubJoin, users: list[Query]) -> list[_Path]:
+        """The paths that together replace the steps of an order."""
+        paths: list[_Path] = [()]
         bound = frozenset([order.origin])
         for step in order.steps:
-            heads = self._into_mir(step, bound, join, users) if step.store.join is not None else [self._into_base(step, join, users)]
-            found = [(*way, *head) for way in found for head in heads]
+            if step.store.join is not None:
+                alternatives = self._into_mir(step, bound, join, users)
+            else:
+                alternatives = [(self._into_base(step, join, users),)]
+            paths = [(*path, *alternative) for path in paths for alternative in alternatives]
             bound |= step.adds.relations
-        return found
+        return paths
 
     def backfill_branches(self, key: StoreKey) -> list[Branch]:
-        """From every part over the base stores of the others: what came before a stored tuple is found by it, as when it arrived."""
-        found = []
+        """One branch per part of an intermediate store: stored tuples of that part probe the base stores of the others.
+
+        As when it arrived, a stored tuple finds what arrived before it, so every row is completed once, by its last part.
+        """
+        branches = []
         for origin in sorted(_join(key).relations):
-            way = self._parts(key, frozenset([origin]), _join(key), [], None)
-            branch = _branch(ProbeOrder(origin, _join(key).sub([origin]), (), (), key), way)
-            found.append(branch._replace(backfills=True, since=self._kept(self._base(key, origin), origin, _join(key), [])))
-        return found
+            path = self._over_parts(key, frozenset([origin]), _join(key), [], None)
+            branch = _branch(ProbeOrder(origin, _join(key).sub([origin]), (), (), key), path)
+            since = self._columns_since(_base_store(key, origin), origin, _join(key), [])
+            branches.append(branch._replace(backfills=True, since=since))
+        return branches
 
-    def _into_base(self, step: Step, join: SubJoin, users: list[Query], before: int | None = None) -> _Hops:
-        return ((step, Bounds(self._kept(step.store, min(step.adds.relations), join, users), before)),)
+    def _into_base(self, step: Step, join: SubJoin, users: list[Query], before: int | None = None) -> _BoundedStep:
+        return _BoundedStep(step, Bounds(self._columns_since(step.store, min(step.adds.relations), join, users), before))
 
-    def _kept(self, key: StoreKey, relation: Relation, join: SubJoin, users: list[Query]) -> int:
-        """Since when the store has the columns that are needed: one query's all; of a MIR with several, those that make its rows."""
-        if len(users) == 1 and users[0].join == join:
-            needed = {a.column for a in named(users[0]) if a.relation == relation}
-        else:
-            needed = {a.column for a in _made_of(join) if a.relation == relation}
+    def _columns_since(self, key: StoreKey, relation: Relation, join: SubJoin, users: list[Query]) -> int:
+        """The arrival since which a base store has the columns that are needed of the relation; 0 where no stored row is older.
+
+        A path for a single query needs all columns that the query names; a path into a MIR needs those that decide which rows the MIR has.
+        """
+        is_query = len(users) == 1 and users[0].join == join
+        attributes = query_attributes(users[0]) if is_query else join_attributes(join)
+        needed = {a.column for a in attributes if a.relation == relation}
         store = store_id(key)
-        columns = self.past.columns.get(store, {})
+        columns = self.visibility.columns.get(store, {})
         since = max((columns.get(column, 0) for column in needed), default=0)
-        return since if self._older(store, since) else 0
+        return since if self._has_older_rows(store, since) else 0
 
-    def _older(self, store: str, than: int) -> bool:
-        """Does the store hold any row from before?"""
-        return self.past.oldest.get(store, NEVER) < than
+    def _has_older_rows(self, store: str, arrival: int) -> bool:
+        """Whether the store holds a row that arrived before `arrival`."""
+        return self.visibility.oldest.get(store, NEVER) < arrival
 
-    def _into_mir(self, step: Step, bound: frozenset[Relation], join: SubJoin, users: list[Query]) -> list[_Hops]:
-        since = self._since(step.store, users)
+    def _into_mir(self, step: Step, bound: frozenset[Relation], join: SubJoin, users: list[Query]) -> list[_Path]:
+        """The alternatives for a step into an intermediate store: the store, its parts, or each for some of the rows."""
+        since = self._mir_since(step.store, users)
         if since == NEVER:
-            return [self._parts(step.store, bound, join, users, None)]
-        parts = [self._base(step.store, relation) for relation in step.adds.relations]
-        if not all(self._older(store_id(key), since) for key in parts):
-            return [((step, UNBOUNDED),)]
-        old = self._parts(step.store, bound, join, users, since)
-        if any(b.before is not None and b.since >= b.before for _, b in old):
-            return [((step, Bounds(since)),)]
-        return [((step, Bounds(since)),), old]
+            return [self._over_parts(step.store, bound, join, users, None)]
+        parts = [_base_store(step.store, relation) for relation in step.adds.relations]
+        if not all(self._has_older_rows(store_id(key), since) for key in parts):
+            return [(_BoundedStep(step, UNBOUNDED),)]
+        over_store: _Path = (_BoundedStep(step, Bounds(since)),)
+        over_parts = self._over_parts(step.store, bound, join, users, since)
+        if any(bounds.before is not None and bounds.since >= bounds.before for _, bounds in over_parts):
+            return [over_store]  # no row can satisfy the bounds of the other path
+        return [over_store, over_parts]
 
-    def _since(self, key: StoreKey, users: list[Query]) -> int:
-        start = self.past.introduced.get(store_id(key), 0)
+    def _mir_since(self, key: StoreKey, users: list[Query]) -> int:
+        """The arrival since which an intermediate store has all rows and columns that its users need; NEVER where it never will."""
+        introduced = self.visibility.introduced.get(store_id(key), 0)
         for query in users:
             for relation in _join(key).relations:
-                base = self._base(key, relation)
-                if self._kept(base, relation, query.join, [query]) > self._kept(base, relation, _join(key), []):
-                    return NEVER  # rows that it gets still lack what this query needs of their older parts
-        added = [at for query in users if (at := self.past.added.get(query.name, 0)) > start]
-        return max([0 if store_id(key) in self.past.filled else start, *added])
+                base = _base_store(key, relation)
+                for_query = self._columns_since(base, relation, query.join, [query])
+                if for_query > self._columns_since(base, relation, _join(key), []):
+                    return NEVER  # new rows, too, are built from older parts, which lack a column that this query needs
+        added = [at for query in users if (at := self.visibility.added.get(query.name, 0)) > introduced]
+        return max([0 if store_id(key) in self.visibility.filled else introduced, *added])
 
-    def _base(self, key: StoreKey, relation: Relation) -> StoreKey:
-        return StoreKey(relation.stream, None, key.owner)
+    def _over_parts(self, key: StoreKey, bound: frozenset[Relation], join: SubJoin, users: list[Query], before: int | None) -> _Path:
+        """Probes the base stores of an intermediate store's relations one after the other, those first that need no broadcast."""
+        path: _Path = ()
+        remaining = set(_join(key).relations - bound)
+        while remaining:
+            candidates = [c for relation in sorted(remaining) for c in self._candidates(key, relation, bound, join)]
+            best = min(candidates, key=lambda candidate: (candidate.rank, candidate.relation))
+            step = Step(_base_store(key, best.relation), best.layout, join.sub([best.relation]), 0.0, 1, False, 0.0)
+            path += (self._into_base(step, join, users, before),)
+            bound |= {best.relation}
+            remaining.remove(best.relation)
+        return path
 
-    def _parts(self, key: StoreKey, bound: frozenset[Relation], join: SubJoin, users: list[Query], before: int | None) -> _Hops:
-        """The relations of the store one after the other: those first whose place is known."""
-        hops: _Hops = ()
-        left = set(_join(key).relations - bound)
-        while left:
-            choices = [choice for relation in sorted(left) for choice in self._choices(key, relation, bound, join)]
-            _, relation, layout = min(choices, key=lambda choice: (choice[0], choice[1]))
-            one = Step(self._base(key, relation), layout, join.sub([relation]), 0.0, 1, False, 0.0)
-            hops += self._into_base(one, join, users, before)
-            bound |= {relation}
-            left.remove(relation)
-        return hops
-
-    def _choices(self, key: StoreKey, relation: Relation, bound: frozenset[Relation], join: SubJoin) -> list[tuple[int, Relation, Layout]]:
+    def _candidates(self, key: StoreKey, relation: Relation, bound: frozenset[Relation], join: SubJoin) -> list[_Candidate]:
+        """The ways to probe one relation, one per layout of its base store."""
         adds = join.sub([relation])
-        linked = [c for c in join.classes if any(a.relation in bound for a in c) and any(a.relation == relation for a in c)]
-        found = []
-        for layout in self.layouts[self._base(key, relation)]:
-            target = layout_attribute(layout, adds)
-            known = any(target in equal for equal in linked)
-            found.append((0 if linked and (known or layout == ALL) else 1 if linked else 2, relation, layout))
-        return found
+        linking = [c for c in join.classes if any(a.relation in bound for a in c) and any(a.relation == relation for a in c)]
+        candidates = []
+        for layout in self.layouts[_base_store(key, relation)]:
+            target = partition_attribute(layout, adds)
+            is_addressed = layout == ALL or any(target in equal for equal in linking)
+            candidates.append(_Candidate(2 if not linking else 0 if is_addressed else 1, relation, layout))
+        return candidates
+
+
+def _base_store(key: StoreKey, relation: Relation) -> StoreKey:
+    """The base store of one relation of an intermediate store, of the same owner."""
+    return StoreKey(relation.stream, None, key.owner)
 
 
 def _join(key: StoreKey) -> SubJoin:
     if key.join is None:
         raise AssertionError(f"{key} is no intermediate store")
     return key.join
-
-
-def _made_of(join: SubJoin) -> set[Attribute]:
-    return {a for equal in join.classes for a in equal} | used(*join.filters, *join.residuals)

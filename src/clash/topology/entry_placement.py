@@ -1,58 +1,65 @@
-"""Where a tuple enters the tree whose first step is into a replicated store.
+"""On which workers a tuple enters a probe tree whose first step does not decide it.
 
-Any worker can answer it, so the tuple goes along with the copy that its own store gets anyway, and is then known to be
-there. A store kept under several layouts gives a choice: the copy that a later step, or the store fed, needs. A tuple of a replicated
-store can go along with all its copies: it then is everywhere, and a store that is spread out can be probed without moving anything.
+Every worker can answer a probe into a replicated store. The tuple therefore travels together with the copy that goes into its own store
+anyway, and from then on its location is known. If its own store has several layouts, there is a choice: the copy whose location a later
+step, or the store that the order feeds, needs. If one of them is replicated, the tuple can travel with that copy: it is then on every
+worker, and a partitioned store can be probed without sending anything.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from typing import NamedTuple
 
 from clash.model.layout import ALL, ONE, Layout
 from clash.model.query import SubJoin
 from clash.model.relation import Attribute
-from clash.plan.logical import ProbeOrder, StoreKey
-from clash.topology.equality import Streams, same_values
+from clash.plan.logical import ProbeOrder
+from clash.topology.equality import Streams, equal_attributes
+from clash.topology.partitioning import Layouts, partition_attribute
 
 
-def entry_layout(
-    order: ProbeOrder, join: SubJoin, own: tuple[Layout, ...], layouts: Mapping[StoreKey, tuple[Layout, ...]], streams: Streams
-) -> tuple[Layout | None, bool]:
-    """The layout of the own store to go along with, and whether the order needs that one."""
-    usable = [layout for layout in own if layout != ALL and layout != Layout("hash")]
-    anyhow = usable[0] if usable else None
+class EntryLayout(NamedTuple):
+    """The layout of the origin's own store whose copy a tuple travels with."""
+
+    layout: Layout | None
+    """None where no layout of the own store has a known location."""
+    required: bool
+    """Whether the order depends on this layout; otherwise it may share the first step of another order, whatever that one's layout is."""
+
+
+def choose_entry_layout(
+    order: ProbeOrder, join: SubJoin, origin_layouts: tuple[Layout, ...], layouts: Layouts, streams: Streams
+) -> EntryLayout:
+    """The entry layout of an order; `origin_layouts` are those of the origin's own store."""
+    located = [layout for layout in origin_layouts if layout != ALL and layout != Layout("hash")]
+    default = EntryLayout(located[0] if located else None, required=False)
     bound = order.start.relations
     for step in order.steps:
         bound |= step.adds.relations
         if step.layout == ALL:
             continue
-        chosen = _fitting(usable, order, _attribute(step.layout, step.adds), step.layout, join.sub(bound), streams)
-        if step.stays and chosen is None and ALL in own:
-            return ALL, True
-        return (chosen, True) if chosen is not None and step.stays else (anyhow, False)
-    fed = layouts.get(order.feeds, ()) if order.feeds is not None else ()
-    if fed == (ALL,) and ALL in own and order.feed_cost == 0:
-        return ALL, True
-    for layout in fed:
-        chosen = _fitting(usable, order, _attribute(layout, join), layout, join, streams)
-        if chosen is not None:
-            return chosen, True
-    return anyhow, False
+        target = partition_attribute(step.layout, step.adds)
+        matching = _matching_layout(located, order, target, step.layout, join.sub(bound), streams)
+        if step.stays and matching is None and ALL in origin_layouts:
+            return EntryLayout(ALL, required=True)
+        return EntryLayout(matching, required=True) if matching is not None and step.stays else default
+    fed_layouts = layouts.get(order.feeds, ()) if order.feeds is not None else ()
+    if fed_layouts == (ALL,) and ALL in origin_layouts and order.feed_cost == 0:
+        return EntryLayout(ALL, required=True)
+    for layout in fed_layouts:
+        matching = _matching_layout(located, order, partition_attribute(layout, join), layout, join, streams)
+        if matching is not None:
+            return EntryLayout(matching, required=True)
+    return default
 
 
-def _fitting(
-    usable: list[Layout], order: ProbeOrder, wanted: Attribute | None, layout: Layout, join: SubJoin, streams: Streams
+def _matching_layout(
+    located: list[Layout], order: ProbeOrder, target: Attribute | None, layout: Layout, join: SubJoin, streams: Streams
 ) -> Layout | None:
+    """The layout of the origin's own store that puts a tuple on the worker where `layout` puts the rows of `join` by `target`."""
     if layout == ONE:
-        return ONE if ONE in usable else None
-    if wanted is None:
+        return ONE if ONE in located else None
+    if target is None:
         return None
-    equal = same_values(wanted, join, streams)
-    return next((own for own in usable if own.column is not None and Attribute(order.origin, own.column) in equal), None)
-
-
-def _attribute(layout: Layout, adds: SubJoin) -> Attribute | None:
-    if layout.kind != "hash" or layout.column is None:
-        return None
-    return Attribute(layout.relation if layout.relation is not None else min(adds.relations), layout.column)
+    equal = equal_attributes(target, join, streams)
+    return next((own for own in located if own.column is not None and Attribute(order.origin, own.column) in equal), None)

@@ -1,15 +1,20 @@
-"""How every step is addressed, whether its tuples are there already, and where its results are.
+"""How the tuples of every step are addressed, whether they are on the right worker already, and where the results are.
 
-Invariant: a place is only claimed where it is certain. A probe by a known key ends at the hash of that key's class; one into
-a replicated store leaves rows where they are; after a broadcast they are where the stored row was. Tuples at ingest are nowhere yet, but go
-for free where their own store's copy goes. All stores on one worker are on the same one. What is on every worker is probed by
-each of them for itself, and may only be answered, or stored once, after a store that is spread out has put it on one.
+Invariant: a location is recorded only where it is certain, because steps that stay rely on it.
+
+- A probe by a known key ends on the worker that the hash of the key's class names. A probe into a replicated store leaves tuples where they
+  are. After a broadcast the results are where the stored rows were.
+- Tuples at ingest have no location yet; sending them where the copy for their own store goes costs nothing.
+- All stores with the layout `one` are on the same worker.
+- What is on every worker is probed by each worker for itself. It may be answered, or stored under another layout than `all`, only after a
+  probe into a partitioned store has put each result on one worker.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from clash.model.layout import ALL, ONE, Layout
 from clash.model.query import SubJoin
@@ -17,100 +22,135 @@ from clash.model.relation import Attribute
 from clash.plan.errors import PlanError
 from clash.plan.logical import StoreKey
 from clash.plan.topology import Address
-from clash.topology.equality import Streams, is_exact, linking, same_values
+from clash.topology.equality import Streams, equal_attributes, is_exact, links_between
+from clash.topology.partitioning import Layouts, partition_attribute
 from clash.topology.trees import Node
 
 ONE_WORKER, EVERY_WORKER = "one worker", "every worker"
 Location = frozenset[Attribute] | str | None
-Layouts = Mapping[StoreKey, tuple[Layout, ...]]
+"""Where the results of a step are: on the worker that the hash of any of these attributes names, on the worker of the layout `one`
+(`ONE_WORKER`), on all workers (`EVERY_WORKER`), or unknown (None)."""
+
+
+class FeedPlacement(NamedTuple):
+    """How the results of a step reach an intermediate store under one of its layouts."""
+
+    store: StoreKey
+    layout: Layout
+    address: Address
+    stays: bool
+    """Whether the results are on the right worker already."""
 
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """`feeds`: per store fed and layout of it, the address and whether the rows stay."""
+    """How the tuples of a step reach its store, and where its results are."""
 
     address: Address | None
+    """Which workers the tuples are sent to; None at a root."""
     stays: bool
-    place: Location
-    feeds: tuple[tuple[StoreKey, Layout, Address, bool], ...]
+    """Whether the tuples are on the right worker already or, at a first step, go where the copy for their own store goes anyway."""
+    location: Location
+    """Where the results are."""
+    feeds: tuple[FeedPlacement, ...]
+    """One per intermediate store that the results fill, and layout of it."""
+
+
+class _Route(NamedTuple):
+    """How tuples reach a step: the address, whether they stay, and the location of the results."""
+
+    address: Address
+    stays: bool
+    location: Location
 
 
 def place_steps(roots: Iterable[Node], layouts: Layouts, streams: Streams, workers: int) -> dict[Node, Placement]:
-    """Parents first, because a place is carried along."""
-    spots: dict[Node, Placement] = {}
+    """The placement of every node; parents come first, because a step starts from the location of its parent's results."""
+    placements: dict[Node, Placement] = {}
     for root in roots:
         for node in root.walk():
-            address, stays, place = None, False, None
+            address, stays, location = None, False, None
             if node.parent is not None:
-                address, stays, place = _enter(node, node.parent, spots[node.parent].place, layouts, streams)
-            if place == EVERY_WORKER and (node.emits or any(layout != ALL for key in node.feeds for layout in layouts[key])):
+                address, stays, location = _reach_step(node, node.parent, placements[node.parent].location, layouts, streams)
+            if location == EVERY_WORKER and (node.emits or any(layout != ALL for key in node.feeds for layout in layouts[key])):
                 raise PlanError(f"{node.bound} would be answered by every worker")
-            feeds = tuple((key, layout, *_feed(key, layout, place, workers)) for key in node.feeds for layout in layouts[key])
-            spots[node] = Placement(address, node.parent is not None and (stays or workers == 1), place, feeds)
-    return spots
+            feeds = tuple(_feed(key, layout, location, workers) for key in node.feeds for layout in layouts[key])
+            placements[node] = Placement(address, node.parent is not None and (stays or workers == 1), location, feeds)
+    return placements
 
 
-def layout_attribute(layout: Layout, adds: SubJoin) -> Attribute | None:
-    """The attribute of what is added by which the layout hashes."""
-    if layout.kind != "hash" or layout.column is None:
-        return None
-    return Attribute(layout.relation if layout.relation is not None else min(adds.relations), layout.column)
-
-
-def _enter(node: Node, parent: Node, before: Location, layouts: Layouts, streams: Streams) -> tuple[Address, bool, Location]:
+def _reach_step(node: Node, parent: Node, location: Location, layouts: Layouts, streams: Streams) -> _Route:
+    """How tuples at `location`, the results of the parent, reach the store of the node."""
     if node.layout is None or node.adds is None:
         raise AssertionError("only a root has no store")
     at_ingest = parent.parent is None
-    own = layouts.get(StoreKey(node.origin.stream, None, node.owner), ()) if at_ingest else ()
-    if at_ingest and node.home == ALL:
-        before = EVERY_WORKER
-    if before == EVERY_WORKER:
-        target = layout_attribute(node.layout, node.adds)
-        spread = same_values(target, node.bound, streams) if target is not None else None
-        return Address("all"), True, EVERY_WORKER if node.layout == ALL else ONE_WORKER if node.layout == ONE else spread
+    if at_ingest and node.entry_layout == ALL:
+        location = EVERY_WORKER
+    if location == EVERY_WORKER:
+        return _Route(Address("all"), True, _after_local_probe(node, node.layout, node.adds, streams))
     if node.layout == ALL:
-        if not at_ingest:
-            return Address("any"), True, _carry(before, node.bound, streams)
-        if node.home is None:
-            return Address("any"), False, None
-        if node.home == ONE:
-            return Address("one"), True, ONE_WORKER
-        attribute = Attribute(node.origin, str(node.home.column))
-        return Address("home", attribute), True, same_values(attribute, node.bound, streams)
+        return _enter_replicated(node, streams) if at_ingest else _Route(Address("any"), True, _widen(location, node.bound, streams))
+    origin_layouts = layouts.get(StoreKey(node.origin.stream, None, node.owner), ()) if at_ingest else ()
     if node.layout == ONE:
-        return Address("one"), ONE in own if at_ingest else before == ONE_WORKER, ONE_WORKER
-    target = layout_attribute(node.layout, node.adds)
-    # of several classes with the target, one that compares without rounding is the better address
-    links = sorted(linking(node.bound, parent.bound, node.adds), key=lambda link: not is_exact(link[2], streams))
-    known = next((bound for bound, _, equal in links if target in equal), None)
+        return _Route(Address("one"), ONE in origin_layouts if at_ingest else location == ONE_WORKER, ONE_WORKER)
+    target = partition_attribute(node.layout, node.adds)
     if target is None:
-        return Address("all"), False, None
-    there = same_values(target, node.bound, streams)
-    if known is None:  # sent everywhere, but what is found is where the stored row is
-        return Address("all"), False, there
+        return _Route(Address("all"), False, None)
+    stored_at = equal_attributes(target, node.bound, streams)
+    # Where several classes contain the target, one that compares without rounding is the better address.
+    links = sorted(links_between(node.bound, parent.bound, node.adds), key=lambda link: not is_exact(link.equal, streams))
+    key = next((link.bound for link in links if target in link.equal), None)
+    if key is None:
+        return _Route(Address("all"), False, stored_at)
     if at_ingest:
-        stays = any(layout.column is not None and Attribute(node.origin, layout.column) in there for layout in own)
+        stays = any(layout.column is not None and Attribute(node.origin, layout.column) in stored_at for layout in origin_layouts)
     else:
-        carried = _carry(before, node.bound, streams)
-        stays = isinstance(carried, frozenset) and target in carried
-    return Address("key", known), stays, there
+        widened = _widen(location, node.bound, streams)
+        stays = isinstance(widened, frozenset) and target in widened
+    return _Route(Address("key", key), stays, stored_at)
 
 
-def _carry(place: Location, bound: SubJoin, streams: Streams) -> Location:
-    """The same place, told by all attributes that name it now."""
-    if not isinstance(place, frozenset):
-        return place
-    return frozenset().union(*(same_values(attribute, bound, streams) for attribute in place))
-
-
-def _feed(key: StoreKey, layout: Layout, place: Location, workers: int) -> tuple[Address, bool]:
-    if key.join is None:
-        raise AssertionError("only a MIR's store is fed")
+def _after_local_probe(node: Node, layout: Layout, adds: SubJoin, streams: Streams) -> Location:
+    """Where the results are after every worker has probed its own part of the store: where the stored rows are."""
     if layout == ALL:
-        return Address("all"), workers == 1 or place == EVERY_WORKER
+        return EVERY_WORKER
     if layout == ONE:
-        return Address("one"), workers == 1 or place == ONE_WORKER
-    attribute = layout_attribute(layout, key.join)
+        return ONE_WORKER
+    target = partition_attribute(layout, adds)
+    return equal_attributes(target, node.bound, streams) if target is not None else None
+
+
+def _enter_replicated(node: Node, streams: Streams) -> _Route:
+    """How a raw tuple reaches a replicated store: with the copy for its own store, if the location of that copy is known."""
+    if node.entry_layout is None:
+        return _Route(Address("any"), False, None)
+    if node.entry_layout == ONE:
+        return _Route(Address("one"), True, ONE_WORKER)
+    attribute = Attribute(node.origin, str(node.entry_layout.column))
+    return _Route(Address("home", attribute), True, equal_attributes(attribute, node.bound, streams))
+
+
+def _widen(location: Location, bound: SubJoin, streams: Streams) -> Location:
+    """The same location, described by all attributes of `bound` that name it."""
+    if not isinstance(location, frozenset):
+        return location
+    return frozenset().union(*(equal_attributes(attribute, bound, streams) for attribute in location))
+
+
+def _feed(key: StoreKey, layout: Layout, location: Location, workers: int) -> FeedPlacement:
+    if key.join is None:
+        raise AssertionError("only the store of a MIR is fed")
+    address, stays = _reach_mir(layout, key.join, location)
+    return FeedPlacement(key, layout, address, stays or workers == 1)
+
+
+def _reach_mir(layout: Layout, join: SubJoin, location: Location) -> tuple[Address, bool]:
+    """The address of rows at `location` that are stored under the layout, and whether they stay."""
+    if layout == ALL:
+        return Address("all"), location == EVERY_WORKER
+    if layout == ONE:
+        return Address("one"), location == ONE_WORKER
+    attribute = partition_attribute(layout, join)
     if attribute is None:
-        return Address("any"), workers == 1
-    return Address("home", attribute), workers == 1 or (isinstance(place, frozenset) and attribute in place)
+        return Address("any"), False
+    return Address("home", attribute), isinstance(location, frozenset) and attribute in location

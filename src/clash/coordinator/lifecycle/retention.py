@@ -1,9 +1,9 @@
 """What base stores retained, and from which batch on the results of a new query are complete.
 
 Invariant: a query is complete from the first batch whose watermarks have passed everything that may be missing for it: tuples that had been
-lost from a store before the query was added, or that came while too few columns or rows were retained. There is, per store, the largest event
-time lost, and per stream a log of what its stores retained with the largest event time under it. Every tuple that ever came is under some
-entry of the log.
+lost from a store before the query was added, or that came while too few columns or rows were retained. There is, per store, the largest
+event time lost, and per stream a log of what its stores retained with the largest event time under it. Every tuple that ever came is under
+some entry of the log.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from clash.model.canonical_text import expression_key
 from clash.model.query import Query
 from clash.model.relation import Relation
 from clash.model.stream import Stream
+from clash.plan.collection_spec import without_alias
 from clash.plan.logical import StoreKey
 from clash.plan.store_names import store_id
 from clash.plan.topology import Topology
-from clash.topology.columns import named
-from clash.topology.stores import as_stored
+from clash.topology.columns import query_attributes
 
 MAX_ENTRIES = 64  # of a stream's log; beyond that the oldest are merged as if nothing had been retained
 UNKNOWN_TIME = 1 << 63  # the event time of tuples that were not looked at: after every event time there is
@@ -107,8 +107,8 @@ def _add(entries: dict[tuple[frozenset[Retained], bool], int], retained: frozens
 
 
 def _still_retained(entry: RetentionEntry, now: frozenset[Retained], lost_until: Mapping[str | None, int]) -> frozenset[Retained]:
-    """What stores still have of what they retained: a column that one does not retain now is lost for all its rows, and so are rows up to the
-    event time that it has lost. A store that no longer exists has nothing."""
+    """What stores still have of what they retained: a column that one does not retain now is lost for all its rows, and so are rows up to
+    the event time that it has lost. A store that no longer exists has nothing."""
     columns = {retained.owner: retained.columns for retained in now if entry.event_time > lost_until[retained.owner]}
     return frozenset(r._replace(columns=r.columns & columns[r.owner]) for r in entry.retained if r.owner in columns)
 
@@ -121,8 +121,8 @@ def resolve_unknown_time(event_time: int, stream: Stream, max_event_times: Mappi
 
 
 def missing_event_times(query: Query, log: RetentionLog, lost: Mapping[str, int], owner: str | None = None) -> dict[Relation, int]:
-    """Per relation the largest event time of a tuple that came before the query and may not be there for it; no entry where all are. `owner`:
-    of the stores that the query reads."""
+    """Per relation the largest event time of a tuple that came before the query and may not be there for it; no entry where all are.
+    `owner`: of the stores that the query reads."""
     missing: dict[Relation, int] = {}
     for relation in query.join.relations:
         times = [entry.event_time for entry in log.get(relation.stream, ()) if not entry.serves(query, relation, owner)]
@@ -146,9 +146,9 @@ def is_complete(query: Query, missing: Mapping[Relation, int], watermarks: Water
 
 def needed_columns(query: Query, relation: Relation) -> frozenset[str]:
     """The columns of the relation that the query reads."""
-    return frozenset(attribute.column for attribute in named(query) if attribute.relation == relation)
+    return frozenset(attribute.column for attribute in query_attributes(query) if attribute.relation == relation)
 
 
 def _rule(query: Query, relation: Relation) -> RowRule:
-    filters = frozenset(expression_key(as_stored(f)) for f in query.join.sub([relation]).filters)
+    filters = frozenset(expression_key(without_alias(f)) for f in query.join.sub([relation]).filters)
     return RowRule(filters, frozenset(a.column for equal in query.join.classes for a in equal if a.relation == relation))
