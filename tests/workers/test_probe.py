@@ -109,6 +109,15 @@ def test_of_one_arrival_the_relation_with_the_smaller_number_came_first() -> Non
     assert result.columns["R#2.v"].to_pylist() == [3]
 
 
+def test_of_one_arrival_a_relation_with_a_larger_number_is_not_met() -> None:
+    """Also where the probing tuple is not in the first role."""
+    found = one_worker("SELECT x.v, y.v AS w, z.v AS u FROM R x, R y, R z WHERE x.a = z.a AND y.b = z.b")
+    containers = containers_of(found, "s_R", stored(found, "s_R", [3], a=1, b=1, v=3))
+    step = found.step("R#2", "R#3")
+    assert list(probe_step(found.plan, step, probing(found, "R#2", [3], a=1, b=1), containers, 10)) == []
+    assert len(list(probe_step(found.plan, step, probing(found, "R#2", [4], a=1, b=1), containers, 10))) == 1
+
+
 @pytest.mark.parametrize(
     ("since", "before", "expected"), [(0, None, [1, 2, 3]), (2, None, [2, 3]), (0, 3, [1, 2]), (2, 3, [2]), (4, None, [])]
 )

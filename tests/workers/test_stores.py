@@ -62,7 +62,7 @@ def merged(found: Checkpoint, sizes: list[int], new: int, times: list[int] | Non
 
 def test_what_arrives_in_a_round_becomes_one_container(unbounded: Checkpoint) -> None:
     stores = WorkerStores(unbounded.spec(), 0, 1)
-    for numbers, times in (([4, 2], [5, 9]), ([], []), ([7], [1])):
+    for numbers, times in (([4, 7], [5, 9]), ([], []), ([2], [1])):
         stores.add(unbounded.copy("s_S"), stored(unbounded, "s_S", numbers, a=1, time=times))
     changes = stores.close()
     (record,) = changes.added
@@ -70,7 +70,7 @@ def test_what_arrives_in_a_round_becomes_one_container(unbounded: Checkpoint) ->
     assert (record.store, record.copy, record.generation, record.slot, record.rows) == ("s_S", 0, 1, 0, 3)
     assert (record.first, record.last, record.time_ranges) == (arrival(2), arrival(7), ((SECOND, 9 * SECOND),))
     file = read_container(unbounded.storage, record.path, verify=True)
-    assert file.batch.column(ARRIVAL).to_pylist() == [arrival(4), arrival(2), arrival(7)]
+    assert file.batch.column(ARRIVAL).to_pylist() == [arrival(4), arrival(7), arrival(2)]
     assert list(file.indexes) == [path.name for path in unbounded.copy("s_S").paths]
     assert unbounded.storage.size(record.path) == record.bytes
 
@@ -136,6 +136,7 @@ def test_a_merged_container_has_a_limit(unbounded: Checkpoint, limit: int, expec
         ([0, 0], 11, []),
         ([0, 10], 20, [1]),  # measured from the latest expiry of all that are merged
         ([20, 10], 20, [0, 1]),
+        ([40, 30], 20, [0, 1]),  # which may be that of an older container
         ([11, 11], 0, []),  # also where what arrives expires first
     ],
 )
