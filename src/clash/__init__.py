@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from clash.spark.configure import configure
     from clash.spark.engine import Engine
 
-# Loaded when first asked for, so that `clash --help` needs neither the solver nor Spark.
+# Loaded on first access, so that `clash --help` needs neither the solver nor Spark.
 _WHERE = {
     "CheckpointError": "clash.errors",
     "ClashError": "clash.errors",

@@ -1,5 +1,5 @@
-"""A small checkpoint with some of everything, and the program that wrote it: `python -m tests.compatibility.sample` writes it for the format of
-today. Keep the samples of earlier formats: a version must read what the version before wrote."""
+"""A small checkpoint with some of everything, and the program that wrote it. `python -m tests.compatibility.sample` writes one of today's
+format. Keep the samples of earlier formats: a version must read what the version before wrote."""
 
 from __future__ import annotations
 

@@ -13,7 +13,6 @@ SAME, NEXT = 0, 1  # the batch that the transition is for, after that of the sta
 
 TRANSITIONS = {
     (IDLE, DECIDED): NEXT,  # the first batch
-    (DECIDED, DECIDED): SAME,  # decided again
     (DECIDED, RUNNING): SAME,
     (RUNNING, RUNNING): SAME,  # run again after an attempt that did not report its failure
     (RUNNING, DECIDED): SAME,  # an attempt has failed: its decision stands

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 from unittest.mock import patch
 
-from clash.coordinator import active_generation, committed_batch, coordinator, recovery
+from clash.coordinator import active_generation, committed_batch, coordinator, next_manifest, recovery
 from clash.coordinator.checkpoint import generation
 from clash.coordinator.checkpoint.generation import Generation
 from clash.coordinator.control.job import JobSpec, ProgramRecord
@@ -55,8 +55,8 @@ def _never_dropped() -> AbstractContextManager[Any]:
 
 
 def _rewritten_stay() -> AbstractContextManager[Any]:
-    after = coordinator.containers_after
-    return patch.object(coordinator, "containers_after", lambda work, rounds: after(replace(work, relayout=()), rounds))
+    after = next_manifest.containers_after
+    return patch.object(next_manifest, "containers_after", lambda work, rounds: after(replace(work, relayout=()), rounds))
 
 
 def _backfill_not_awaited() -> AbstractContextManager[Any]:
@@ -172,7 +172,7 @@ BROKEN: dict[str, Callable[[], AbstractContextManager[Any]]] = {
     "queries were always asked": lambda: _pasts(lambda p: replace(p, added={})),
     "no history is history": lambda: _pasts(lambda p: replace(p, fresh=frozenset())),
     "old rows have gone": lambda: _pasts(lambda p: replace(p, oldest={})),
-    "a part's columns do not matter": lambda: patch.object(branches._Brancher, "_kept", lambda *arguments: 0),
+    "a part's columns do not matter": lambda: patch.object(branches._Brancher, "_columns_since", lambda *arguments: 0),
     "complete at once": lambda: patch.object(active_generation, "is_complete", lambda *arguments: True),
     "dropped columns are still there": lambda: patch.object(retention, "_still_retained", lambda entry, now, lost: entry.retained),
     "nothing has gone": lambda: patch.object(active_generation.ActiveGeneration, "lost_until", lambda *arguments: {}),

@@ -8,12 +8,15 @@ May import everything below it (`planner`, `topology`, `workers` for loading pla
 | `batch_loop` | `run_batch`: begin, run on a transport, commit, publish; the `Transport` protocol |
 | `batch_state` | the states of a batch and the transitions between them |
 | `coordinator` | `Coordinator`: the steps of a batch, and what users may ask of a run |
+| `recovery` | what a coordinator begins with: a new checkpoint, or what it finds in one |
 | `boundary` | what takes effect where an epoch begins |
 | `active_generation` | the generation in force, with its physical plan |
 | `batch_reports` | the reports of a batch's tasks, summed up |
+| `next_manifest` | the manifest after a batch |
 | `committed_batch` | what a committed batch did |
 | `publication` | moving result files to their place after the commit |
 | `cleanup` | which files are obsolete |
+| `inspection` | what users may ask of a running coordinator |
 | `checkpoint/` | the records on disk |
 | `control/` | what users request |
 | `lifecycle/` | the life of stored rows |

@@ -1,7 +1,7 @@
 """The generation in force: its physical plan as the live containers require it, what expires, what may be missing for whom.
 
-Invariant: everything here follows from the generation's record, the last manifest and the watermarks of the batch, so a re-run finds the same.
-A physical plan is written once per visibility of stored rows; that changes when old rows have expired.
+Invariant: everything here follows from the generation's record, the last manifest and the watermarks of the batch, so a re-run finds the
+same. A physical plan is written once per visibility of stored rows; that changes when old rows have expired.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The one loop over batches, whatever moves the messages between tasks.
 
-Invariant: nothing of a batch counts before `Coordinator.commit` has returned. A batch that is committed already, because Spark did not learn of
-it, is only published again, never computed again.
+Invariant: nothing of a batch counts before `Coordinator.commit` has returned. A batch that is committed already, because Spark did not
+learn of it, is only published again, never computed again.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from clash.protocol.messages import Payload
 class Transport(Protocol):
     """Runs the tasks of a batch: ingest over the rows of the batch, then the rounds, with the messages of each for the next.
 
-    There are three: over files that tasks read (`spark.rdd_job`), over DataFrames that Spark reads (`spark.dataframe_job`), and in this process
-    (`inprocess.transport`).
+    There are three: over files that tasks read (`spark.rdd_job`), over DataFrames that Spark reads (`spark.dataframe_job`), and in this
+    process (`inprocess.transport`).
     """
 
     def run(self, spec: BatchSpec) -> Sequence[Payload]:

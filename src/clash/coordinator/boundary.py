@@ -27,13 +27,10 @@ class BoundaryRequests:
         with self._lock:
             self._requested += 1
 
-    @property
-    def requested(self) -> int:
-        return self._requested
-
-    @property
-    def is_pending(self) -> bool:
-        return self._requested > self._served
+    def pending(self) -> tuple[int, bool]:
+        """How many requests there were, and whether some of them are not served yet."""
+        with self._lock:
+            return self._requested, self._requested > self._served
 
     def serve(self, requested: int) -> None:
         """A batch that begins an epoch is recorded; requests up to this number were made before its decision."""

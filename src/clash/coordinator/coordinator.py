@@ -1,8 +1,8 @@
 """The coordinator's part of a batch: decide, record and, when all tasks have reported, commit and publish.
 
 Invariant: what a batch runs under is recorded before its job starts, so a re-run finds it; the manifest is the one commit point; what comes
-after it (moving result files to their place, cleaning up) can be done again at any time. Spark's batch id is the only clock. Every change of
-queries, workers or plan is a new generation, which begins with the first batch of an epoch and is recorded before that batch.
+after it (moving result files to their place, cleaning up) can be done again at any time. Spark's batch id is the only clock. Every change
+of queries, workers or plan is a new generation, which begins with the first batch of an epoch and is recorded before that batch.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import os
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import partial
+from typing import NamedTuple
 
 from clash.coordinator.active_generation import ActiveGeneration
 from clash.coordinator.adaptive.generation_cost import compare_costs
@@ -19,19 +20,20 @@ from clash.coordinator.adaptive.statistics_collector import StatisticsCollector
 from clash.coordinator.batch_reports import BatchReports
 from clash.coordinator.batch_state import BatchState
 from clash.coordinator.boundary import BoundaryRequests, NextPlan, PlanOverride, plan_of_changes
-from clash.coordinator.checkpoint.batch_decision import BatchDecision, decision_path, obsolete_decisions, write_decision
+from clash.coordinator.checkpoint.batch_decision import BatchDecision, write_decision
 from clash.coordinator.checkpoint.generation import Generation, NextGeneration, begin_generation
-from clash.coordinator.checkpoint.manifest import Manifest, manifest_path, obsolete_manifests, write_manifest
-from clash.coordinator.committed_batch import CommittedBatch, containers_after, costs_after
+from clash.coordinator.checkpoint.manifest import Manifest, write_manifest
+from clash.coordinator.cleanup import leftovers, obsolete_after
+from clash.coordinator.committed_batch import CommittedBatch
 from clash.coordinator.control.changes import Changes, Pending, RunningSetup
 from clash.coordinator.control.job import JobSpec
 from clash.coordinator.control.result_folders import assign_result_folders
 from clash.coordinator.control.setup import LiveQuery, Setup
-from clash.coordinator.lifecycle.backfill import advance_progress, filled_stores, next_range
+from clash.coordinator.lifecycle.backfill import filled_stores, next_range
 from clash.coordinator.lifecycle.epochs import Epoch, next_epoch
 from clash.coordinator.lifecycle.relayout import choose_relayouts
-from clash.coordinator.lifecycle.retention import extend_log
-from clash.coordinator.lifecycle.watermarks import StreamClock, advance_clocks, observe_batch
+from clash.coordinator.lifecycle.watermarks import StreamClock, advance_clocks
+from clash.coordinator.next_manifest import next_manifest
 from clash.coordinator.recovery import Recovered, recover
 from clash.errors import CheckpointError, ClashError
 from clash.model.block_columns import NUMBER_BITS
@@ -40,6 +42,14 @@ from clash.plan.logical import LogicalPlan
 from clash.protocol.batch import BatchSpec, Tuning
 from clash.protocol.messages import Payload
 from clash.state.failpoints import reach
+
+
+class DecidedBatch(NamedTuple):
+    """The batch that was decided last."""
+
+    decision: BatchDecision
+    sources: tuple[str, ...]
+    """The streams that it may have rows of."""
 
 
 class Coordinator:
@@ -64,8 +74,7 @@ class Coordinator:
         self.active = recovered.active
         self.plan = recovered.plan
         self._progress = recovered.progress
-        self._decision = recovered.decision  # of the batch that was begun last
-        self._read_sources = self.sources.order  # the streams that this batch may have rows of
+        self._decided = None if recovered.decision is None else DecidedBatch(recovered.decision, self.sources.order)
         if not self._is_running(recovered.setup):
             self.changes.restart(recovered.setup, "start with another program")
             self._boundaries.request()
@@ -74,8 +83,8 @@ class Coordinator:
         self.storage.sweep()  # what killed writers left half written: no process writes now
         self.publisher.sweep_torn()
         self.sweep()
-        decided = self._decision or self._superseded
-        self.storage.delete(self.plan_files.remove_except({recovered.plan_path, *(() if decided is None else (decided.plan,))}))
+        on_disk = recovered.decision or recovered.superseded
+        self.storage.delete(self.plan_files.remove_except({recovered.plan_path, *(() if on_disk is None else (on_disk.plan,))}))
 
     def close(self, error: ClashError | None = None) -> None:
         """The run has ended, perhaps with an error: nothing waits for a batch, and nothing works beside it."""
@@ -124,9 +133,11 @@ class Coordinator:
                 f"Spark goes on with batch {batch}, but we have {f'batch {self.last}' if self.last >= 0 else 'none'} last ({self.uri})",
                 "restore both from one copy, or start with an empty checkpoint folder",
             )
-        is_decided = self._progress.state in (BatchState.DECIDED, BatchState.RUNNING)
-        decision = self._decision if is_decided and self._decision is not None else self._decide(batch, max(now, self.manifest.now))
-        self._read_sources = self.sources.order
+        if self._progress.state in (BatchState.DECIDED, BatchState.RUNNING) and self._decided is not None:
+            decision = self._decided.decision
+        else:
+            decision = self._decide(batch, max(now, self.manifest.now))
+        self._decided = DecidedBatch(decision, self.sources.order)
         reach("after-record")
         containers = self.active.live(self._state(self.active).containers, decision.watermarks)
         self.plan = self.active.load_plan(decision.plan)
@@ -159,8 +170,11 @@ class Coordinator:
 
     def commit(self, spec: BatchSpec, payloads: Sequence[Payload]) -> CommittedBatch:
         """Makes the batch part of the state, and its results visible. `payloads`: the reports of all tasks."""
-        reports = BatchReports.of(spec, payloads)
-        previous, manifest = self.manifest, self._manifest_after(spec, reports)
+        if self._decided is None:
+            raise AssertionError(f"batch {spec.batch} was not decided")
+        reports, previous = BatchReports.of(spec, payloads), self.manifest
+        manifest = next_manifest(self._state(self.active), self.active, *self._decided, spec, reports)
+        self._progress.check(BatchState.COMMITTED, spec.batch)
         reach("before-manifest")
         write_manifest(self.storage, manifest)
         self.manifest = manifest
@@ -190,38 +204,12 @@ class Coordinator:
             raise AssertionError(f"batch {batch} is not the last one committed, {self.last}")
         self.publisher.delete_handed_over(self.manifest)
 
-    def _manifest_after(self, spec: BatchSpec, reports: BatchReports) -> Manifest:
-        decision, active = self._decision, self.active
-        if decision is None:
-            raise AssertionError(f"batch {spec.batch} was not decided")
-        before, summary, times = self._state(active), reports.summary(), reports.max_event_times
-        lost_until = active.lost_until(before, spec)
-        streams = [stream for stream in active.generation.setup.streams if stream.name in self._read_sources]
-        missing, complete_from = active.completeness(before, spec, times)
-        return Manifest(
-            batch=spec.batch,
-            now=spec.now,
-            first=spec.first + reports.numbers * spec.partitions,
-            clocks=observe_batch(decision.clocks, times, summary.input, spec.now),
-            containers=tuple(containers_after(spec, reports.rounds)),
-            files=reports.files,
-            summary=summary,
-            generation=spec.generation,
-            epoch=decision.epoch,
-            lost_until=lost_until,
-            retention=extend_log(before.retention, active.topology, streams, times, spec.now, lost_until),
-            missing=missing,
-            complete_from=complete_from,
-            costs=costs_after(before.costs, spec.generation, summary),
-            backfilled=advance_progress(active.generation.stores.introduced, before.backfilled, spec.backfill),
-        )
-
     # ---- deciding ----------------------------------------------------------------------------------------------
 
     def _decide(self, batch: int, now: int) -> BatchDecision:
         """Records what the batch runs under: first the generation, if it begins one, then the decision."""
-        requested = self._boundaries.requested  # before looking at what waits: what is requested after this forces the next batch
-        epoch = next_epoch(self.manifest.epoch, self.job.epoch, batch, now, self._boundaries.is_pending)
+        requested, force = self._boundaries.pending()  # before looking at what waits: what is requested after this forces the next batch
+        epoch = next_epoch(self.manifest.epoch, self.job.epoch, batch, now, force)
         is_boundary = epoch.batch == batch
         taken, active = self._cross_boundary(batch, epoch) if is_boundary else (None, self.active)
         self.sources.extend(stream.name for stream in active.topology.streams)
@@ -229,7 +217,8 @@ class Coordinator:
         reach("before-record")
         write_decision(self.storage, batch, decision)
         self._progress.move(BatchState.DECIDED, batch)
-        ended, self.active, self._decision, self._superseded = self.generation, active, decision, None
+        ended, self.active, self._superseded = self.generation, active, None
+        self._decided = DecidedBatch(decision, self.sources.order)
         self._boundaries.serve(requested)
         self.publisher.add_queries(self.generation.setup.queries)
         self.changes.settle(taken, RunningSetup(self.generation.setup, self.generation.plan), batch)
@@ -254,7 +243,7 @@ class Coordinator:
         return self.manifest.bootstrapped(active.generation.batch, active.generation.bootstraps)
 
     def _clocks(self, active: ActiveGeneration, now: int) -> dict[str, StreamClock]:
-        """A stream that is read anew has not been idle; one that is not read keeps its watermark, which never falls."""
+        """A stream that is read again has not been idle; one that is not read keeps its watermark, which never falls."""
         declared = active.generation.setup.by_name
         before = {stream.name for stream in self.active.topology.streams}
         clocks = {n: c if n in before else replace(c, last_seen=None) for n, c in self.manifest.clocks.items() if n in declared}
@@ -317,11 +306,9 @@ class Coordinator:
     def _clean(self, before: Manifest, spec: BatchSpec, merged: Iterable[str]) -> None:
         """Deletes what the committed batch made obsolete. `merged`: the containers that it merged into others."""
         reach("before-cleanup")
-        live = {record.path for record in self.manifest.containers}
-        obsolete = [path for path in {*merged, *(record.path for record in before.containers)} if path not in live]
         plans = self.plan_files.remove_except({spec.plan})
         self.active.forget_plan(plans)
-        self.storage.delete([*obsolete, manifest_path(before.batch), decision_path(self.last), *plans])
+        self.storage.delete([*obsolete_after(before, self.manifest, merged), *plans])
         if before.generation != self.manifest.generation:
             self._write_costs()
         self.log.forget_except({record.generation for record in self.manifest.containers} | {self.generation.number})
@@ -342,9 +329,5 @@ class Coordinator:
 
     def sweep(self) -> None:
         """Deletes what the last manifest does not list: leftovers of attempts that failed or were killed."""
-        live = {record.path for record in self.manifest.containers}
-        obsolete = [f"state/{name}" for name in self.storage.list("state", recursive=True) if f"state/{name}" not in live]
-        obsolete += obsolete_manifests(self.storage, self.last)
-        obsolete += obsolete_decisions(self.storage, self.last + 1)
-        self.storage.delete(obsolete)
+        self.storage.delete(leftovers(self.storage, self.manifest))
         self.publisher.sweep(self.manifest, self.generation.setup.by_name)

@@ -1,7 +1,7 @@
 """Result files and late rows after the commit of their batch: moved to their place, handed over, swept.
 
-Invariant: a file is moved to its place only after the manifest that lists it is written, and moving it again does no harm. Files that are handed
-over to functions stay until the next batch has begun.
+Invariant: a file is moved to its place only after the manifest that lists it is written, and moving it again does no harm. Files that are
+handed over to functions stay until the next batch has begun.
 """
 
 from __future__ import annotations

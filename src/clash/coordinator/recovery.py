@@ -1,7 +1,8 @@
 """How a coordinator begins: with a new checkpoint, or with what it finds in one.
 
-Invariant: a batch that was decided and not committed runs again under its decision, unless the program has changed: it may have failed for what
-the program has changed, nothing of it is visible, and it is decided once more. The decision on disk counts until the new one is written.
+Invariant: a batch that was decided and not committed runs again under its decision, unless the program has changed: it may have failed for
+what the program has changed, nothing of it is visible, and it is decided once more. The decision on disk counts until the new one is
+written.
 """
 
 from __future__ import annotations

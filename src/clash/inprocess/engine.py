@@ -30,8 +30,8 @@ _SECOND = 1_000_000
 
 
 class InProcessEngine:
-    """`tuning` overrides sizes that never change a result (`protocol.batch.Tuning`). Every batch begins an epoch, where changes take effect,
-    unless `epoch` says otherwise. Unless `adaptive`, the plan changes only on request."""
+    """`tuning` overrides sizes that never change a result (`protocol.batch.Tuning`). Every batch begins an epoch, where changes take
+    effect, unless `epoch` says otherwise. Unless `adaptive`, the plan changes only on request."""
 
     def __init__(
         self,

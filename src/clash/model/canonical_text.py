@@ -1,4 +1,5 @@
-"""One text for equal expressions and for equal sub-joins, the same in every process: to sort by, to compare by, and to derive names from."""
+"""One text for equal expressions and for equal sub-joins, the same in every process: to sort by, to compare by, and to derive names
+from."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """The topology as frozen data, complete in itself: stores, edges and rules, as the paper has them.
 
-Invariant: every tuple travels on an edge with a label of its own, and (store, label) names exactly one rule. A probe rule stands for a node of
-a probe tree: the orders of one origin that agree so far on stores, layouts and sub-joins are one path of rules. Everything is a tuple in a fixed
-order, so equal plans give equal topologies, byte for byte.
+Invariant: every tuple travels on an edge with a label of its own, and (store, label) names exactly one rule. A probe rule stands for a node
+of a probe tree: the orders of one origin that agree so far on stores, layouts and sub-joins are one path of rules. Everything is a tuple in
+a fixed order, so equal plans give equal topologies, byte for byte.
 """
 
 from __future__ import annotations
@@ -60,10 +60,10 @@ class EdgeSource(NamedTuple):
 class Address(NamedTuple):
     """Which workers a tuple is sent to.
 
-    `key`: the hash of its own `attribute`; NULL goes nowhere. `home`: likewise, but NULL goes to slot 0, because the target can be anywhere (a
-    row into its store; a tuple into a replicated store, together with its own copy). `all`: every worker, because the key of the layout is
-    unknown, or because the store is replicated and being filled. `one`: the worker that has all of the store, the same for all such stores.
-    `any`: one worker, no matter which (by arrival; the one where it is).
+    `key`: the hash of its own `attribute`; NULL goes nowhere. `home`: likewise, but NULL goes to slot 0, because the target can be anywhere
+    (a row into its store; a tuple into a replicated store, together with its own copy). `all`: every worker, because the key of the layout
+    is unknown, or because the store is replicated and being filled. `one`: the worker that has all of the store, the same for all such
+    stores. `any`: one worker, no matter which (by arrival; the one where it is).
     """
 
     kind: AddressKind
@@ -97,8 +97,8 @@ class Store:
     access: tuple[tuple[Attribute, ...], ...]
     """The sets of columns by which probes look rows up; the empty one stands for a scan."""
     horizons: tuple[tuple[Relation, int | None], ...]
-    """Per part k, a span in microseconds: no query needs a row once min over k of event time + span lies below the watermark of every stream.
-    None where nothing bounds it."""
+    """Per part k, a span in microseconds: no query needs a row once min over k of event time + span lies below the watermark of every
+    stream. None where nothing bounds it."""
     fill: Position
     """From then on it has the rows of the batch."""
 

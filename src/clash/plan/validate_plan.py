@@ -1,8 +1,8 @@
-"""What makes a logical plan valid, whoever made it.
+"""What makes a logical plan valid, whichever planner made it.
 
-Every result is produced once, by its last-arriving tuple: so each query has for each of its relations exactly one order that reaches all the
-others, without a cross product that the query does not ask for; each intermediate result that is used is fed from every one of its relations; and
-each step finds its store under a layout that the store has. `validate_topology` checks what the plan becomes.
+Every result is produced once, by its last-arriving tuple: so each query has for each of its relations exactly one order that reaches all
+the others, without a cross product that the query does not ask for; each intermediate result that is used is fed from every one of its
+relations; and each step finds its store under a layout that the store has. `validate_topology` checks what the plan becomes.
 """
 
 from __future__ import annotations

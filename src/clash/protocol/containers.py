@@ -107,8 +107,8 @@ def oldest_arrivals(containers: Iterable[ContainerRecord]) -> dict[str, int]:
 
 
 def split_points(arrivals: Ints, max_rows: int) -> tuple[int, ...]:
-    """The split points of a container with these arrivals, so that ranges of `max_rows` rows can be chosen from its record alone: a container
-    may have few rows of long ago and many of one hour, or the other way round."""
+    """The split points of a container with these arrivals, so that ranges of `max_rows` rows can be chosen from its record alone: a
+    container may have few rows of long ago and many of one hour, or the other way round."""
     rows = len(arrivals)
     parts = 1 + rows // max(1, max_rows // 2)
     at = [number * rows // parts for number in range(1, parts)]

@@ -1,7 +1,7 @@
 """The runtime on Spark: the only package that imports PySpark.
 
-May import the coordinator, the workers and everything below, and `clash.sinks`. Start reading in `engine` (what a user declares), `run` (what a
-user holds while it runs) and `batch_function` (what Spark calls for each micro-batch).
+May import the coordinator, the workers and everything below, and `clash.sinks`. Start reading in `engine` (what a user declares), `run`
+(what a user holds while it runs) and `batch_function` (what Spark calls for each micro-batch).
 
 | module | does |
 |---|---|

@@ -1,7 +1,7 @@
 """The function that Spark calls for each micro-batch: it runs the batch loop over the transport that fits the sources.
 
-Where all streams are plain Parquet files, the Spark query delivers only the names of the files: tasks read them (`rdd_job`) or, where that is not
-certain to give the same rows, Spark does (`dataframe_job`). Otherwise the Spark query delivers the rows.
+Where all streams are plain Parquet files, the Spark query delivers only the names of the files: tasks read them (`rdd_job`) or, where that
+is not certain to give the same rows, Spark does (`dataframe_job`). Otherwise the Spark query delivers the rows.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Spark's offset log: one more source over the same checkpoint.
 
-Invariant: the log is only ever extended by sources that it does not know yet ("-": nothing read so far), so the batches that Spark has planned or
-committed mean what they meant, and extending it again, after a crash in between, changes nothing.
+Invariant: the log is only ever extended by sources that it does not know yet ("-": nothing read so far), so the batches that Spark has
+planned or committed mean what they meant, and extending it again, after a crash in between, changes nothing.
 """
 
 from __future__ import annotations

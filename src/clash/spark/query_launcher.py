@@ -1,7 +1,7 @@
 """Starts the Spark query of a run: as often as necessary, over the streams and columns that are needed by then.
 
-Invariant: every stream of the registered source order is a branch of the union, in that order; Spark's half of the checkpoint gets to know the
-new ones before the query starts.
+Invariant: every stream of the registered source order is a branch of the union, in that order; Spark's half of the checkpoint gets to know
+the new ones before the query starts.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ class QueryLauncher:
         self._read: frozenset[str] = frozenset()
 
     def pack(self, order: Sequence[str], needed: Collection[str], plan: LoadedPlan) -> tuple[Any, PackedColumns]:
-        """One DataFrame of all streams with the columns that the plan reads, and where they are in it. `needed`: the streams that are needed
-        by then, also by what waits for a boundary: the batch that begins there has to be one that reads them."""
+        """One DataFrame of all streams with the columns that the plan reads, and where they are in it. `needed`: the streams that are
+        needed by then, also by what waits for a boundary: the batch that begins there has to be one that reads them."""
         used = {*needed, *plan.streams}
         self._sources = max([self._sources, *(at + 1 for at, name in enumerate(order) if name in used)])
         read = order[: self._sources]

@@ -6,8 +6,8 @@
        ├────▶ FAILED        a batch or a source failed
        └────▶ STOPPING ──▶ ENDED
 
-Invariant: at most one Spark query runs over the checkpoint. `exception` is None while the run is active, and after a stop that the user requested.
-A run ends exactly once, and nothing that was requested of it before that is forgotten.
+Invariant: at most one Spark query runs over the checkpoint. `exception` is None while the run is active, and after a stop that the user
+requested. A run ends exactly once, and nothing that was requested of it before that is forgotten.
 """
 
 from __future__ import annotations
@@ -62,8 +62,8 @@ class SparkQuery:
 
 
 class InterruptError(Exception):
-    """What Spark gets for a batch that a stop has interrupted. Spark looks for an interrupt in the text of what failed, by a pattern that recurses
-    for every character: the Java stack of a cancelled job overflows that of Spark's thread, which prints a thousand lines."""
+    """What Spark gets for a batch that a stop has interrupted. Spark looks for an interrupt in the text of what failed, by a pattern that
+    recurses for every character: the Java stack of a cancelled job overflows that of Spark's thread, which prints a thousand lines."""
 
     def __init__(self) -> None:
         super().__init__(
@@ -72,9 +72,10 @@ class InterruptError(Exception):
 
 
 class QuerySupervisor:
-    """`launch` starts the Spark query over a function of (df, batch) and returns it with what it delivers; `batch` is that function, of a batch
-    that may begin. A BoundaryError that it raises means: start the query again, it does not deliver what this batch needs. `on_end` is called once,
-    with what the run failed with; `search` finds the stream that cannot be read, where the Spark query does not read it itself."""
+    """`launch` starts the Spark query over a function of (df, batch) and returns it with what it delivers; `batch` is that function, of a
+    batch that may begin. A BoundaryError that it raises means: start the query again, it does not deliver what this batch needs. `on_end`
+    is called once, with what the run failed with; `search` finds the stream that cannot be read, where the Spark query does not read it
+    itself."""
 
     def __init__(self, spark: Any, launch: Launch, batch: Batch, on_end: Callable[[ClashError | None], None], search: Search) -> None:
         self._spark, self._launch, self._run_batch, self._on_end, self._search = spark, launch, batch, on_end, search

@@ -43,8 +43,8 @@ class Sinks:
 
     @contextmanager
     def adding(self, request: QueryRequest, sink: Sink | None) -> Iterator[None]:
-        """Around the request of a query: its first batch may be over before the call returns. Of two equal requests, the one that is refused
-        changes nothing."""
+        """Around the request of a query: its first batch may be over before the call returns. Of two equal requests, the one that is
+        refused changes nothing."""
         if request not in self._all:
             self._all[request] = sink
         yield

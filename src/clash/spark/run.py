@@ -37,8 +37,8 @@ from clash.state.storage import open_storage
 
 
 class Run:
-    """Made by `engine.start`. `given`: the sinks that the program declares, to which those of later calls are added; `declare` remembers later
-    streams, so that the engine can be started again; `release` lets other runs have the checkpoint."""
+    """Made by `engine.start`. `given`: the sinks that the program declares, to which those of later calls are added; `declare` remembers
+    later streams, so that the engine can be started again; `release` lets other runs have the checkpoint."""
 
     def __init__(
         self,
@@ -135,8 +135,8 @@ class Run:
         idle: str | None = None,
         keep: Keep = "needed",
     ) -> Change:
-        """One stream more, for queries to come: it is read from the first batch on in which a query needs it (with keep="all": at once), for
-        which the Spark query is started again between two batches. A program that is started again has to declare it, too."""
+        """One stream more, for queries to come: it is read from the first batch on in which a query needs it (with keep="all": at once),
+        for which the Spark query is started again between two batches. A program that is started again has to declare it, too."""
         stream = declare_stream(name, df, time, window, lateness, idle, keep)
         with self._supervisor.active(f"stream {name} cannot be added"):
             if name not in self._coordinator.changes.setup.by_name:  # before it is declared: a batch may read it at once
@@ -155,7 +155,8 @@ class Run:
         return change
 
     def _read_more(self) -> None:
-        """The first rows of a new stream belong to the queries that need it: the batch that reads them is one that answers these queries."""
+        """The first rows of a new stream belong to the queries that need it: the batch that reads them is one that answers these
+        queries."""
         needed = self._coordinator.changes.setup.needed
         if not self._launcher.reads(needed):
             self._coordinator.read_more(sorted(needed))

@@ -1,8 +1,8 @@
 """What runs in the tasks of a batch: plain functions over Arrow blocks, whatever moves the messages between them.
 
-May import `protocol`, `plan`, `columnar`, `expressions`, `statistics`, `state` and `model`; never `coordinator`, `planner`, `topology` or `sql`:
-a process that runs tasks loads neither the SQL parser nor the solver. Start reading in `ingest` (raw tuples in, messages out) and `round`
-(one worker, one round: store, then probe).
+May import `protocol`, `plan`, `columnar`, `expressions`, `statistics`, `state` and `model`; never `coordinator`, `planner`, `topology` or
+`sql`: a process that runs tasks loads neither the SQL parser nor the solver. Start reading in `ingest` (raw tuples in, messages out) and
+`round` (one worker, one round: store, then probe).
 
 | module | does |
 |---|---|

@@ -1,8 +1,8 @@
 """Containers of an older layout, read as if their rows had been moved into today's.
 
-Invariant: of every row under an older layout, exactly those workers see a copy that would have one under today's layout. Committed containers
-never change and all workers can read all of them, so nothing is sent: a worker opens the slots in which rows of its own may be. Of several
-copies under an older layout one is enough, as each has all rows.
+Invariant: of every row under an older layout, exactly those workers see a copy that would have one under today's layout. Committed
+containers never change and all workers can read all of them, so nothing is sent: a worker opens the slots in which rows of its own may be.
+Of several copies under an older layout one is enough, as each has all rows.
 """
 
 from __future__ import annotations

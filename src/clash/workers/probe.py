@@ -1,8 +1,8 @@
 """One step of a probe order: a block of partial results meets a store.
 
 Invariant: a match is made iff the stored row came before the probing tuple, in the total order of (arrival, number). Where everything in a
-container came before everything that probes, as in all containers but those of this batch, no numbers are compared. The blocks of results are
-bounded, however much the join multiplies.
+container came before everything that probes, as in all containers but those of this batch, no numbers are compared. The blocks of results
+are bounded, however much the join multiplies.
 """
 
 from __future__ import annotations

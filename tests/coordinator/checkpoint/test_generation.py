@@ -9,7 +9,7 @@ import pytest
 
 import clash
 from clash.coordinator.adaptive.plan_pricing import price_plan
-from clash.coordinator.checkpoint.generation import _MAX_STATISTICS, GENERATION, Generation, NextGeneration, begin_generation
+from clash.coordinator.checkpoint.generation import _MAX_STATISTICS, GENERATION, Generation, NextGeneration, begin_generation, to_record
 from clash.coordinator.checkpoint.manifest import Manifest
 from clash.coordinator.control.job import JobSpec, QueryRequest
 from clash.coordinator.control.setup import Setup
@@ -37,7 +37,7 @@ def first_generation(plan: Plan, **options: Any) -> Generation:
 
 def reread(generation: Generation) -> Generation:
     """The generation as it is read from its record; its plan as the class of the plan that was recorded."""
-    again = GENERATION.loads(GENERATION.dumps(generation))
+    again = GENERATION.loads(GENERATION.dumps(to_record(generation)))
     return replace(again, plan=Plan.of(again.plan))
 
 

@@ -1,7 +1,8 @@
 """A cheap test whether the data has changed: it decides when estimating statistics is worth its cost.
 
-Two things cost nothing to have: the share of an epoch's tuples that each stream has, and the number of results of each sub-join that its probes
-gave. Which of the tuples in a result gives it depends on the order in which a batch was read, so the results of all origins are added up.
+Two things cost nothing to have: the share of an epoch's tuples that each stream has, and the number of results of each sub-join that its
+probes gave. Which of the tuples in a result gives it depends on the order in which a batch was read, so the results of all origins are
+added up.
 """
 
 from __future__ import annotations

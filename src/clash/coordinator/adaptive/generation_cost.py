@@ -1,7 +1,7 @@
 """What a generation has cost, over its whole life and in its last batches.
 
-Invariant: data drifts, so the cost of a plan is only comparable with what the plan before cost just before it. The last few batches of every
-generation are kept for that, and recorded when the generation is over, so that a restart shows the same.
+Invariant: data drifts, so the cost of a plan is only comparable with what the plan before cost just before it. The last few batches of
+every generation are kept for that, and recorded when the generation is over, so that a restart shows the same.
 """
 
 from __future__ import annotations

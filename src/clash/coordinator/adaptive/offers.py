@@ -1,7 +1,7 @@
 """The plan that is on offer, and how often plans may change.
 
-Invariant: an offer is for one generation, and is taken at most once, at a boundary of a later epoch than the one it was found in. Two changes
-are at least a pause apart; a change that did not make batches cheaper doubles the pause.
+Invariant: an offer is for one generation, and is taken at most once, at a boundary of a later epoch than the one it was found in. Two
+changes are at least a pause apart; a change that did not make batches cheaper doubles the pause.
 """
 
 from __future__ import annotations
@@ -41,7 +41,8 @@ class Offers:
             return self._offer
 
     def update(self, change: Callable[[Offer | None], Offer | None]) -> None:
-        """Replaces the offer by what `change` makes of it, which may take a while: it is called again if the offer has changed meanwhile."""
+        """Replaces the offer by what `change` makes of it, which may take a while: it is called again if the offer has changed
+        meanwhile."""
         while True:
             before = self.current
             after = change(before)

@@ -1,9 +1,9 @@
 """Replanning beside the stream: statistics of an epoch are estimated in the next one, and a better plan takes effect in the one after.
 
-Invariant: a batch never waits for it. At the boundary into epoch i + 1 it gets the statistics of epoch i; what it finds is offered at a boundary
-into i + 2 or later, and only for the generation that it was requested for. It changes nothing unless the gain that it predicts exceeds a
-threshold, and not too often (`offers`). As long as the data has not drifted, estimating takes a small share of the time, and the solver, which
-works when no other process needs the processor, another. A failure costs a warning. After `close` nothing runs any more.
+Invariant: a batch never waits for it. At the boundary into epoch i + 1 it gets the statistics of epoch i; what it finds is offered at a
+boundary into i + 2 or later, and only for the generation that it was requested for. It changes nothing unless the gain that it predicts
+exceeds a threshold, and not too often (`offers`). As long as the data has not drifted, estimating takes a small share of the time, and the
+solver, which works when no other process needs the processor, another. A failure costs a warning. After `close` nothing runs any more.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """What batches report of their data, collected into epochs: the planner's statistics.
 
-Invariant: nothing here can hold up a batch or change a result. Batches only leave their reports; merging and estimating run beside the stream,
-in the replanner's thread. What is known is written to the checkpoint now and then, so that a restart does not begin with nothing; if that file
-is lost, or older than the state, plans may be worse for a while.
+Invariant: nothing here can hold up a batch or change a result. Batches only leave their reports; merging and estimating run beside the
+stream, in the replanner's thread. What is known is written to the checkpoint now and then, so that a restart does not begin with nothing;
+if that file is lost, or older than the state, plans may be worse for a while.
 """
 
 from __future__ import annotations
@@ -106,7 +106,8 @@ class StatisticsCollector:
                 self._open.add(report, steps)
 
     def end_epoch(self, queries: tuple[Query, ...], streams: Streams) -> bool:
-        """What comes from now on belongs to the next epoch. Returns whether the one that ends differs from those before the last estimate."""
+        """What comes from now on belongs to the next epoch. Returns whether the one that ends differs from those before the last
+        estimate."""
         with self._lock:
             self._ended.append(_EndedEpoch(self._open, queries, streams))
             now = profile_epoch(self._open.rows, self._open.probes)

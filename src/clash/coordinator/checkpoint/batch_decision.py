@@ -1,6 +1,6 @@
 """What a batch runs under, recorded before its job starts.
 
-Invariant: a batch that is run again, whatever happened to it, finds this and decides nothing anew.
+Invariant: a batch that is run again, whatever happened to it, finds this and decides nothing again.
 """
 
 from __future__ import annotations

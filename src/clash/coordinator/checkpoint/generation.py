@@ -17,7 +17,6 @@ from clash.coordinator.control.setup import Setup
 from clash.coordinator.lifecycle.store_bootstrap import Bootstrap, RetainedState, choose_bootstraps
 from clash.coordinator.lifecycle.store_history import StoreHistory
 from clash.model.layout import Layout
-from clash.model.statistics import Statistics
 from clash.plan.codecs import SHARED
 from clash.plan.logical import LogicalPlan, StoreKey, StorePlan
 from clash.plan.topology import Topology
@@ -59,7 +58,8 @@ class Generation:
     def visibility(
         self, containers: Iterable[ContainerRecord], filled: frozenset[str] = frozenset(), filling: frozenset[str] = frozenset()
     ) -> VisibilityBounds:
-        """Which of the stored rows steps may see. `filled`, `filling`: the intermediate stores whose earlier rows were filled in, or are."""
+        """Which of the stored rows steps may see. `filled`, `filling`: the intermediate stores whose earlier rows were filled in, or
+        are."""
         added = {query.name: query.arrival for query in self.setup.queries if query.arrival is not None}
         without_history = [query.name for query in self.setup.queries if not query.history]
         return self.stores.visibility(containers, added, without_history, self.arrival, filled, filling)
@@ -109,20 +109,23 @@ def begin_generation(
 
 
 def _over_streams(plan: LogicalPlan, setup: Setup) -> LogicalPlan:
-    """The plan over the streams of now: some may have been added since it was made. A stream that is retained for queries to come has a store
-    that no query reads yet."""
+    """The plan over the streams of now: some may have been added since it was made. A stream that is retained for queries to come has a
+    store that no query reads yet."""
     statistics = plan.request.statistics
-    request = replace(plan.request, streams=setup.by_name, statistics=_bounded(statistics))
+    request = replace(plan.request, streams=setup.by_name)
     stored = {store.key.stream for store in plan.stores}
     names = [stream.name for stream in setup.streams if stream.keep == "all" and stream.name not in stored]
     extra = tuple(StorePlan(StoreKey(name, None), (Layout("hash"),), statistics.rate(name), 0.0) for name in names)
     return replace(plan, request=request, stores=(*plan.stores, *extra))
 
 
-def _bounded(statistics: Statistics) -> Statistics:
-    return replace(
+def to_record(generation: Generation) -> Generation:
+    """The generation with a bounded number of statistics, as it is recorded."""
+    statistics = generation.plan.request.statistics
+    bounded = replace(
         statistics,
         rates=dict(islice(statistics.rates.items(), _MAX_STATISTICS)),
         selectivities=dict(islice(statistics.selectivities.items(), _MAX_STATISTICS)),
         sizes=dict(islice(statistics.sizes.items(), _MAX_STATISTICS)),
     )
+    return replace(generation, plan=replace(generation.plan, request=replace(generation.plan.request, statistics=bounded)))

@@ -1,7 +1,7 @@
 """The generations of a checkpoint, and what they cost.
 
-Invariant: a generation is written before the batch that begins it is recorded; one that no batch ran under is left over from a process that was
-killed in between, and its number is used again. Records stay: they say what ran when, and why.
+Invariant: a generation is written before the batch that begins it is recorded; one that no batch ran under is left over from a process that
+was killed in between, and its number is used again. Records stay: they say what ran when, and why.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 
 from clash.codec import Codec
 from clash.coordinator.adaptive.generation_cost import GenerationCost, micros_per_tuple
-from clash.coordinator.checkpoint.generation import GENERATION, Generation
+from clash.coordinator.checkpoint.generation import GENERATION, Generation, to_record
 from clash.coordinator.control.setup import LiveQuery
 from clash.state.json_records import read_json, read_record, write_json, write_record
 from clash.state.storage import Storage
@@ -55,7 +55,7 @@ class GenerationLog:
 
     def write(self, generation: Generation) -> None:
         outline = outline_of(generation)
-        data = {**GENERATION.encode(generation), "outline": _OUTLINE.encode(outline)}  # readable without the rest
+        data = {**GENERATION.encode(to_record(generation)), "outline": _OUTLINE.encode(outline)}  # readable without the rest
         write_json(self.storage, generation_path(generation.number), data)
         self._cached[generation.number], self._outlines[generation.number] = generation, outline
         with self._names_lock:

@@ -1,8 +1,8 @@
 """Changes that are requested while batches run: at any time, from any thread, in effect at the next epoch boundary.
 
-Invariant: what cannot be parsed or planned is refused at the call, and the running queries do not notice. Changes take effect in the order of
-the calls, all that wait at one boundary together. A handle names a batch only once that batch is recorded as one under the change, so it never
-names one that then runs without it. The plan is the heuristic's and is made at the call: a boundary does not wait for it.
+Invariant: what cannot be parsed or planned is refused at the call, and the running queries do not notice. Changes take effect in the order
+of the calls, all that wait at one boundary together. A handle names a batch only once that batch is recorded as one under the change, so it
+never names one that then runs without it. The plan is the heuristic's and is made at the call: a boundary does not wait for it.
 """
 
 from __future__ import annotations
@@ -48,7 +48,8 @@ class Change:
         return self._batch if self.query is None else self._complete_from
 
     def wait(self, timeout: float | str | None = None) -> int | None:
-        """The first batch under the change; None if there is none within `timeout`, seconds or a duration. Without new data there is none."""
+        """The first batch under the change; None if there is none within `timeout`, seconds or a duration. Without new data there is
+        none."""
         seconds = parse_timeout(timeout, "the timeout")
         with self._settled:
             self._settled.wait_for(lambda: self._batch is not None or self._error is not None, seconds)

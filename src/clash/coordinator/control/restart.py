@@ -21,7 +21,8 @@ _MAX_SHOWN = 5
 
 
 def setup_after_restart(running: Setup, last: ProgramRecord, job: JobSpec, uri: str) -> Setup:
-    """The set-up that the program wants now. `running`: the set-up of the checkpoint; `last`: what the program declared at its last start."""
+    """The set-up that the program wants now. `running`: the set-up of the checkpoint; `last`: what the program declared at its last
+    start."""
     queries = _queries(running, last, job.queries)
     options = {name: getattr(job, name) for name in _OPTIONS if getattr(job, name) != getattr(last, name)}
     after = replace(running, queries=(), streams=job.streams, **options)

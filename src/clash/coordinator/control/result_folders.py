@@ -1,8 +1,8 @@
 """Folders of results: a reader of one finds one set of columns in it.
 
 Invariant: under the checkpoint, a query with other columns than the last one of its name has a folder of its own. Folders of Parquet sinks
-belong to the user: what a query of any checkpoint has written to one, or may still write before its last batch is over, has the columns of the
-query that writes there next. Anything else is refused before it runs.
+belong to the user: what a query of any checkpoint has written to one, or may still write before its last batch is over, has the columns of
+the query that writes there next. Anything else is refused before it runs.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ _MAX_SHOWN = 12
 
 
 def assign_result_folders(setup: Setup, former: FormerQuery, generation: int) -> Setup:
-    """The set-up of a new generation, in which new queries have a folder of their own where another query of their name left other columns."""
+    """The set-up of a new generation, in which new queries have a folder of their own where another query of their name left other
+    columns."""
     queries = []
     for live in setup.queries:
         last = former(live.name) if live.batch is None and live.request.sink.kind != "parquet" else None

@@ -40,7 +40,8 @@ class LiveQuery:
     history: bool = True
     """Whether it also joins tuples that arrived before that batch."""
     folder: str | None = None
-    """The folder of its results below the checkpoint, where that is not its name: another query of that name has left other columns there."""
+    """The folder of its results below the checkpoint, where that is not its name: another query of that name has left other columns
+    there."""
 
     @property
     def name(self) -> str:

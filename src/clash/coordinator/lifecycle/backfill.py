@@ -1,9 +1,9 @@
 """Which arrivals an intermediate store is filled with next, where nothing else would ever end the second branch of its steps.
 
-Invariant: ranges of arrivals are filled one after the other, oldest first, until the arrival is reached with which the store was introduced;
-only then does the bound fall, for rows are hidden by it until all of them are there. One store at a time, and about as many tuples of its
-parts per batch as rows are moved by a relayout: what other streams got meanwhile does not count. Where the parts expire, the bound falls by
-itself.
+Invariant: ranges of arrivals are filled one after the other, oldest first, until the arrival is reached with which the store was
+introduced; only then does the bound fall, for rows are hidden by it until all of them are there. One store at a time, and about as many
+tuples of its parts per batch as rows are moved by a relayout: what other streams got meanwhile does not count. Where the parts expire, the
+bound falls by itself.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """When a container has expired: no query can match any of its rows any more.
 
 Invariant: for every live query that reads the store, and every alias j outside the row, min over the row's parts k of τ_k + D[k, j] lies
-below the watermark of j's stream. All streams of the query count, not only neighbours, and the own one in a self-join. A container is judged
-by its largest event time per part, so it has expired only if all its rows have. A store that no live query reads has expired as a whole, and
-so has what an intermediate store held before it was last introduced.
+below the watermark of j's stream. All streams of the query count, not only neighbours, and the own one in a self-join. A container is
+judged by its largest event time per part, so it has expired only if all its rows have. A store that no live query reads has expired as a
+whole, and so has what an intermediate store held before it was last introduced.
 """
 
 from __future__ import annotations

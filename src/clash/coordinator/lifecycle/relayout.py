@@ -1,9 +1,9 @@
 """Which rows of older layouts a batch moves into today's layout.
 
-Invariant: a row leaves all slots and all copies of its old layout in the very commit that adds it to today's. What moves is therefore a range
-of arrivals, not of files: what a store has under a generation's layout up to an arrival moves, and of each of its containers only the rows
-from there on still count. Where rows do not expire, every store has one layout in the end; where they expire by themselves, a few older
-layouts are left alone, and of many the smallest move, so that frequent changes do not accumulate. The work per batch is bounded.
+Invariant: a row leaves all slots and all copies of its old layout in the very commit that adds it to today's. What moves is therefore a
+range of arrivals, not of files: what a store has under a generation's layout up to an arrival moves, and of each of its containers only the
+rows from there on still count. Where rows do not expire, every store has one layout in the end; where they expire by themselves, a few
+older layouts are left alone, and of many the smallest move, so that frequent changes do not accumulate. The work per batch is bounded.
 """
 
 from __future__ import annotations

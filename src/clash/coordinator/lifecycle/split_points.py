@@ -1,6 +1,6 @@
 """How many rows containers have up to an arrival, and where to split them into what one batch moves or probes once more.
 
-Invariant: a range ends at an arrival, not with a file: it has the same rows whatever is merged or laid out anew meanwhile. Of each row one
+Invariant: a range ends at an arrival, not with a file: it has the same rows whatever is merged or laid out again meanwhile. Of each row one
 copy is counted. Rows are estimated from the containers' records alone, to within half a range per container: no file is read to decide what
 a batch does.
 """

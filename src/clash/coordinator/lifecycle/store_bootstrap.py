@@ -1,9 +1,9 @@
 """A new base store begins with what another store of its stream has: containers never change, so two stores may list the same file.
 
-Invariant: what is true of the donor's rows is true of them in the new store: how they are laid out, since when they have which column, up to
-which event time some are lost, what was retained of the tuples that came. They are taken over once, with the first batch of the generation
-that has the new store; from then on each store develops by itself. So a query that has stores of its own (`independent`) also sees what is
-stored.
+Invariant: what is true of the donor's rows is true of them in the new store: how they are laid out, since when they have which column, up
+to which event time some are lost, what was retained of the tuples that came. They are taken over once, with the first batch of the
+generation that has the new store; from then on each store develops by itself. So a query that has stores of its own (`independent`) also
+sees what is stored.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Since when each part of the state has been what it is, and what follows for the stored rows that a step may see.
 
-Invariant: an intermediate store keeps its introduction as long as every generation has it: one that was dropped and comes back is a new one.
-A column counts as retained since it was last missing, a layout since it was last another.
+Invariant: an intermediate store keeps its introduction as long as every generation has it: one that was dropped and comes back is a new
+one. A column counts as retained since it was last missing, a layout since it was last another.
 """
 
 from __future__ import annotations
