@@ -12,8 +12,10 @@ import textwrap
 import threading
 import zlib
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
+from threading import Barrier
 from typing import Any, Literal, NamedTuple, Optional
 
 import numpy as np
@@ -23,6 +25,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from clash.codec import Codec, dump
+from clash.model.expressions import Call, Expr, Lit
 
 
 class Pair(NamedTuple):
@@ -549,3 +552,25 @@ class TestMalformedDocuments:
         container[key] = data.draw(st.sampled_from([None, True, -1, 99, 1.5, "text", [], {}, [[]], {"x": []}, [None, None]]))
         with suppress(ValueError):
             codec.decode(document)
+
+
+def test_threads_may_use_a_codec_for_the_first_time_at_once() -> None:
+    """A type that refers to itself is in the making for a while; another thread must not use what is not there yet."""
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        for _ in range(50):
+            codec: Codec[Expr] = Codec(Expr)
+            expression = Call("+", (Lit(1, "int"), Call("-", (Lit(2, "int"),), "int")), "int")
+            together = Barrier(4)
+
+            def encode(codec: Codec[Expr] = codec, expression: Expr = expression, together: Barrier = together) -> str:
+                together.wait()
+                return codec.dumps(expression)
+
+            with ThreadPoolExecutor(4) as pool:
+                texts = [run.result() for run in [pool.submit(encode) for _ in range(4)]]
+            assert len(set(texts)) == 1
+            assert codec.loads(texts[0]) == expression
+    finally:
+        sys.setswitchinterval(interval)

@@ -47,7 +47,7 @@ ALLOWED: dict[str, str] = {
 }
 # Libraries that only one package, or a few, may import.
 ONLY_IN: dict[str, set[str]] = {
-    "pyspark": {"spark", "cli"},  # the demo of the command line starts a session
+    "pyspark": {"spark"},
     "py4j": {"spark"},
     "sqlglot": {"sql"},
     "highspy": {"planner"},

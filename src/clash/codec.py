@@ -1,7 +1,7 @@
 """Frozen, typed data as JSON and back, by its type annotations alone.
 
-One codec serves everything that is recorded in a checkpoint or sent between processes, so no class has `to_json` or `from_json` of its own.
-The form is fixed by the types:
+One codec serves everything that is recorded in a checkpoint or sent between processes, so no class has a codec of its own. (`Statistics`
+has one for the file that users write.) The form is fixed by the types:
 
 - a dataclass is an object of its fields, and a field that has its default value is left out; with `compact` it is an array of its fields,
   and those at the end that have their default values are left out; a NamedTuple is an array of its fields;
@@ -50,10 +50,11 @@ class Codec(Generic[T]):
         self._kind, self._interned = kind, interned
         self._converters = _Converters(interned, compact)
         self._lock = Lock()  # the tables of interned values belong to one document at a time
+        self._making = Lock()
 
     def encode(self, value: T) -> Any:
         """The value as data that `json.dumps` takes."""
-        convert = self._converters.encoder(self._kind)
+        convert = self._encoder()
         if not self._interned:
             return convert(value)
         with self._lock, self._converters.document({cls.__name__: [] for cls in self._interned}) as tables:
@@ -62,13 +63,21 @@ class Codec(Generic[T]):
     def decode(self, data: Any) -> T:
         """The value of encoded data; ValueError if it is not of the type."""
         try:
-            convert = self._converters.decoder(self._kind)
+            convert = self._decoder()
             if not self._interned:
                 return convert(data)  # type: ignore[no-any-return]
             with self._lock, self._converters.document(data["tables"]):
                 return convert(data["body"])  # type: ignore[no-any-return]
         except (TypeError, KeyError, IndexError, AttributeError, RecursionError) as error:
             raise ValueError(f"{type(error).__name__}: {error}") from error
+
+    def _encoder(self) -> Convert:
+        with self._making:  # another thread must not use converters that are being made
+            return self._converters.encoder(self._kind)
+
+    def _decoder(self) -> Convert:
+        with self._making:
+            return self._converters.decoder(self._kind)
 
     def dumps(self, value: T) -> str:
         """The value as JSON text, without white space."""

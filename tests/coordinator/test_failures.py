@@ -75,7 +75,7 @@ def test_a_query_is_listed_and_dropped() -> None:
     run.batch({"R": rows(2), "S": rows(1)})
     run.restart(program(run, good=GOOD))
     run.batch({"R": rows(1)})
-    assert run.coordinator.generation.setup.names == ("good",)
+    assert run.coordinator.generation.setup.query_names == ("good",)
     assert sorted(run.results("good")["a"].to_pylist()) == [1, 1, 2]
 
 

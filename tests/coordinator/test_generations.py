@@ -63,7 +63,7 @@ def test_epochs_by_duration_follow_the_batches_clock() -> None:
     assert change.batch is None
     run.batch(tables(2), now=110_000_000)
     assert change.batch == 2
-    assert run.coordinator.plan.topology.workers == 3
+    assert run.coordinator.loaded_plan.topology.workers == 3
 
 
 def test_a_waiting_thread_is_woken() -> None:
@@ -84,7 +84,7 @@ def test_changes_at_one_boundary_are_one_generation() -> None:
     run.batch(tables(1))
     assert [change.batch for change in changes] == [1, 1, 1, 1]
     assert len(run.generations) == 2
-    assert run.coordinator.generation.setup.names == ("p", "r")
+    assert run.coordinator.generation.setup.query_names == ("p", "r")
 
 
 def test_history_or_not() -> None:
@@ -118,7 +118,7 @@ def test_results_outlive_the_query(tmp_path: Path) -> None:
     run.restart()
     assert run.results("q").num_rows == 16
     assert run.results("q").column_names == ["a", "c"]
-    assert run.coordinator.generation.setup.names == ("p",)
+    assert run.coordinator.generation.setup.query_names == ("p",)
 
 
 @pytest.mark.parametrize(
@@ -155,7 +155,7 @@ def test_a_query_that_cannot_be_planned_does_not_disturb_the_others(monkeypatch:
         change.wait()
     run.add_query("p", ST)
     run.batch(tables(2))
-    assert run.coordinator.generation.setup.names == ("q", "p")
+    assert run.coordinator.generation.setup.query_names == ("q", "p")
 
 
 def test_a_closed_run_refuses_changes_and_wakes_waiting_callers() -> None:
@@ -269,9 +269,9 @@ def test_intermediate_stores_are_backfilled(tmp_path: Path) -> None:
     filling = 0
     for batch in range(4, 16):
         run.batch(tables(batch))
-        filling += any(origin.backfills is not None for origin in run.coordinator.plan.topology.origins)
+        filling += any(origin.backfills is not None for origin in run.coordinator.loaded_plan.topology.origins)
     assert 2 <= filling < 12
-    assert all(rule.before is None for rule in run.coordinator.plan.topology.rules if hasattr(rule, "before"))
+    assert all(rule.before is None for rule in run.coordinator.loaded_plan.topology.rules if hasattr(rule, "before"))
     assert run.results("q").num_rows == (16 * 4) ** 3
 
 

@@ -130,7 +130,7 @@ def test_restarts(listed: list[str], keep: Any) -> None:
     run.restart(job(*listed, keep=keep))
     run.restart(job(*listed, "p", keep=keep))
     run.batch(rows(4))
-    assert run.coordinator.generation.setup.names == ("p",)
+    assert run.coordinator.generation.setup.query_names == ("p",)
     since = 0 if keep == "all" else 4
     assert pairs(run, "p") == near(range(4, 5), range(since, 5))
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from threading import TIMEOUT_MAX
 from typing import Any
 
@@ -10,9 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from clash.codec import Codec
 from clash.errors import OptionError
 from clash.model.durations import LONGEST, parse_duration, parse_timeout, show_duration
-from clash.model.expressions import Call, Col, Expr, Lit, columns, from_json, relations, to_json
+from clash.model.expressions import Call, Col, Expr, Lit, columns, relations
 from clash.model.layout import ALL, ONE, Layout
 from clash.model.relation import Attribute, Relation
 from clash.model.stream import Stream
@@ -21,6 +21,9 @@ from clash.model.types import exact, family, is_atomic, is_numeric, joinable, no
 NAMES = st.text("abcxyz_", min_size=1, max_size=4)
 RELATIONS = st.builds(Relation, NAMES, st.integers(0, 3))
 TYPES = ["tinyint", "smallint", "int", "bigint", "float", "double", "string", "boolean", "binary", "date", "timestamp", "timestamp_ntz"]
+
+EXPRESSION: Codec[Expr] = Codec(Expr)
+LAYOUT: Codec[Layout] = Codec(Layout)
 
 
 # ---- durations -----------------------------------------------------------------------------------------------
@@ -177,7 +180,7 @@ def test_streams_that_are_refused(name: str, kinds: dict[str, str], options: dic
 
 @given(st.builds(Layout, st.just("hash"), st.none() | NAMES, st.none() | RELATIONS) | st.sampled_from([ONE, ALL]))
 def test_layout_round_trip(layout: Layout) -> None:
-    assert Layout.from_json(json.loads(json.dumps(layout.to_json()))) == layout
+    assert LAYOUT.loads(LAYOUT.dumps(layout)) == layout
 
 
 def test_layouts_as_text() -> None:
@@ -201,6 +204,6 @@ EXPRESSIONS = st.recursive(
 
 @given(EXPRESSIONS)
 def test_expression_round_trip(expression: Expr) -> None:
-    assert from_json(json.loads(json.dumps(to_json(expression)))) == expression
+    assert EXPRESSION.loads(EXPRESSION.dumps(expression)) == expression
     assert relations(expression) == {column.relation for column in columns(expression)}
     assert str(expression)

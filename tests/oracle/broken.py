@@ -124,7 +124,7 @@ def _begun_again(start: Start, setup: Setup) -> Setup:
 
 
 def _removed_come_back(start: Start, setup: Setup) -> Setup:
-    removed = [request for request in start.job.queries if request.name not in setup.names]
+    removed = [request for request in start.job.queries if request.name not in setup.query_names]
     return replace(setup, queries=(*setup.queries, *map(setup.parse, removed)))
 
 
@@ -170,7 +170,7 @@ BROKEN: dict[str, Callable[[], AbstractContextManager[Any]]] = {
     "columns were always kept": lambda: _pasts(lambda p: replace(p, columns={})),
     "stores were always there": lambda: _pasts(lambda p: replace(p, introduced={})),
     "queries were always asked": lambda: _pasts(lambda p: replace(p, added={})),
-    "no history is history": lambda: _pasts(lambda p: replace(p, fresh=frozenset())),
+    "no history is history": lambda: _pasts(lambda p: replace(p, without_history=frozenset())),
     "old rows have gone": lambda: _pasts(lambda p: replace(p, oldest={})),
     "a part's columns do not matter": lambda: patch.object(branches._Brancher, "_columns_since", lambda *arguments: 0),
     "complete at once": lambda: patch.object(active_generation, "is_complete", lambda *arguments: True),

@@ -117,7 +117,7 @@ def _last(run: Run, name: str) -> Ask:
 
 def _in_late(run: Run, expected: Expected) -> Iterator[str]:
     engine = run.engine
-    for stream in engine.coordinator.plan.topology.streams:
+    for stream in engine.coordinator.loaded_plan.topology.streams:
         found = engine.late(stream.name)
         if run.case.changes:  # other columns at other times
             names = [stream.time] if stream.time is not None else []

@@ -55,7 +55,7 @@ def _sizes(rng: Random) -> tuple[tuple[str, int], ...]:
     """Small pieces and files, so that few rows are many of them."""
     found = []
     if rng.random() < 0.6:
-        found.append(("piece", rng.choice([1, 2, 3, 7, 50])))
+        found.append(("block_rows", rng.choice([1, 2, 3, 7, 50])))
     if rng.random() < 0.3:
         found.append(("file_bytes", rng.choice([1, 200])))
     if rng.random() < 0.3:

@@ -32,7 +32,15 @@ from .upkeep import Upkeep
 Found = Counter[tuple[int, Row]]  # results with the batch that they came with
 Asking = tuple[Change, changes.Change | None]  # and its handle: what a program changes has none
 _EAGER = Policy(
-    gain=-1e9, moved=0.0, seconds=0.0, rest=0.0, alert=0.0, idle=0.0, busy=0.0, pause=0, longest=0
+    gain=-1e9,
+    min_change=0.0,
+    solver_seconds=0.0,
+    solver_pause=0.0,
+    solver_pause_if_drifted=0.0,
+    estimate_interval=0.0,
+    estimate_interval_if_drifted=0.0,
+    pause=0,
+    max_pause=0,
 )  # whatever differs, by the heuristic
 _STILL = replace(_EAGER, gain=1.0)
 _UNRECORDED = ("before-record", "after-generation")

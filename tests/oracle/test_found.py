@@ -36,7 +36,7 @@ def test_what_a_worker_wrote_in_earlier_rounds_is_told_in_any_order() -> None:
     ask = Ask("q", f"SELECT x0.a AS o0, x5.b AS o1\nFROM R x0 {joins}")
     rng = Random(3)
     rows = {name: tuple((rng.randrange(2), rng.randrange(2)) for _ in range(5)) for name in "RS"}
-    case = Case(streams, (ask,), (Batch(0, rows),), Setting(partitions=3, options=(("piece", 2),)))
+    case = Case(streams, (ask,), (Batch(0, rows),), Setting(partitions=3, options=(("block_rows", 2),)))
     plans = (replace(case, setting=replace(case.setting, plan_seed=seed)) for seed in range(100))
     found = list(islice((planned for planned in plans if _filled_twice(plan_of(planned).topology)), 3))
     assert found, "no plan fills a store in two rounds any more: write another query"

@@ -64,7 +64,7 @@ def test_stores_do_not_grow(workers: int, strategy: str, layouts: str, rate: flo
     done = _run(engine, streams, batches, pace)
     assert all(done[-1].counts.values())
     live = _ROWS * 3.5 / pace  # rows between the watermark less the window and now: 2 s of window, 1 s of lateness, 0.5 s of disorder
-    for store in engine.coordinator.plan.topology.stores:
+    for store in engine.coordinator.loaded_plan.topology.stores:
         copies = workers if any(layout.kind == "all" for layout in store.layouts) else len(store.layouts)
         if store.join is None:
             assert _most(done, "rows")[store.id] <= copies * live * 2, store.id

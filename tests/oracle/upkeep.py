@@ -17,7 +17,7 @@ class Upkeep:
         self.swept = True
 
     def look(self, driver: Coordinator, quiet: bool) -> Iterator[str]:
-        records, stores, laid = driver.manifest.containers, driver.plan.topology.store, driver.generation.stores.layouts
+        records, stores, laid = driver.manifest.containers, driver.loaded_plan.topology.store, driver.generation.stores.layouts
         for record in records:
             if record.store not in stores:
                 yield f"{record.path} is of a store that is not there"

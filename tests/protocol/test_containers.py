@@ -21,7 +21,7 @@ from clash.protocol.containers import (
     split_points,
 )
 
-RECORD = ContainerRecord("p", "s", copy=0, generation=1, slot=0, rows=10, bytes=1, first=10, last=19, time_ranges=((0, 0),))
+RECORD = ContainerRecord("p", "s", copy=0, generation=1, slot=0, rows=10, bytes=1, first_arrival=10, last_arrival=19, time_ranges=((0, 0),))
 BY_A = Layout("hash", "a")
 
 
@@ -67,7 +67,7 @@ def test_first_copies_have_every_row_once() -> None:
 
 
 def test_the_oldest_arrival_of_a_store_is_that_of_a_row_that_counts() -> None:
-    records = [RECORD.counting_from(14), replace(RECORD, first=12), replace(RECORD, store="t", first=3)]
+    records = [RECORD.counting_from(14), replace(RECORD, first_arrival=12), replace(RECORD, store="t", first_arrival=3)]
     assert oldest_arrivals(records) == {"s": 12, "t": 3}
     assert oldest_arrivals([]) == {}
 

@@ -28,12 +28,13 @@ from clash.statistics.collected import Collected
 
 RECORD = ContainerRecord("state/s/b1.clash", "s", 1, 2, 3, 4, 5, 6, 7, ((8, 9), (-(2**63), 2**63 - 1)))
 CHANGES = StoreChanges(2, (RECORD, replace(RECORD, counts_from=6, writer="t", split_points=(6, 7))), ("state/s/b0.clash",))
-FILES = (ResultFile("q", "part-0.parquet", 3, 4),)
+FILES = (ResultFile("q", "part-0.parquet", 3),)
 SPEC = BatchSpec(
-    uri="memory:x", plan="plans/1.json", generation=3, timezone="Europe/Berlin", batch=4, attempt="a", partitions=2, workers=3, rounds=2,
-    now=5, first=6, watermarks={"R": None, "S": -7}, containers=(RECORD,), sinks={"q": ("memory:y", "")},
+    uri="memory:x", plan_path="plans/1.json", generation=3, timezone="Europe/Berlin", batch=4, attempt="a", partitions=2, workers=3,
+    rounds=2,
+    now=5, first_number=6, watermarks={"R": None, "S": -7}, containers=(RECORD,), sinks={"q": ("memory:y", "")},
     layouts={"s": (LayoutVersion(1, (ALL,), 2), LayoutVersion(3, (Layout("hash", "a", Relation("R", 1)),), 3))},
-    relayout=(RelayoutRange("s", 1, 9),), backfill=(BackfillRange("m", 1, 2),), tuning=Tuning(piece=7),
+    relayout=(RelayoutRange("s", 1, 9),), backfill=(BackfillRange("m", 1, 2),), tuning=Tuning(block_rows=7),
 )  # fmt: skip
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from clash.spark.batch_gate import BatchGate, BoundaryError, end_between_batches
+from clash.spark.batch_gate import BatchGate, QueryRestartError, end_between_batches
 from clash.spark.offset_log import extend_offset_log
 
 from .json_files import JsonFiles
@@ -49,5 +49,5 @@ def test_ended_while_there_is_nothing_to_read(files: JsonFiles, trigger: dict[st
     end_between_batches(query, files.gate)
     assert not query.isActive
     assert query.exception() is None
-    with pytest.raises(BoundaryError), files.gate.batch():
+    with pytest.raises(QueryRestartError), files.gate.batch():
         pass

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clash.model.expressions import Call, Col, Expr, Lit, from_json, to_json
+from clash.codec import Codec
+from clash.model.expressions import Call, Col, Expr, Lit
 from clash.model.relation import Relation
 from clash.sql import parse_query
 from clash.sql.normal_form import normalise
@@ -73,6 +72,8 @@ DIFFERENT = [
     ("FROM R", "/*+ WINDOW(R, '6 seconds') */ FROM R"),
 ]
 
+EXPRESSION: Codec[Expr] = Codec(Expr)
+
 
 def _join(rest: str) -> object:
     return parse_query("q", f"SELECT 1 AS one {rest}", STREAMS).join
@@ -121,7 +122,7 @@ def test_order_does_not_matter(expr: Expr) -> None:
 
 @given(_expr)
 def test_json_round_trip(expr: Expr) -> None:
-    assert from_json(json.loads(json.dumps(to_json(expr)))) == expr
+    assert EXPRESSION.loads(EXPRESSION.dumps(expr)) == expr
 
 
 @pytest.mark.parametrize(("one", "other"), SAME)
@@ -129,4 +130,4 @@ def test_parsed_expressions_survive_json(one: str, other: str) -> None:
     for text in (one, other):
         join = parse_query("q", f"SELECT 1 AS one {text}", STREAMS).join
         for expr in (*join.filters, *join.residuals):
-            assert from_json(json.loads(json.dumps(to_json(expr)))) == expr
+            assert EXPRESSION.loads(EXPRESSION.dumps(expr)) == expr

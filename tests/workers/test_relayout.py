@@ -70,7 +70,7 @@ def test_moved_rows_and_what_arrives_are_one_container_where_nothing_expires() -
     stores = WorkerStores(spec, 0, 1)
     stores.add(now.copy("s_S"), stored(now, "s_S", range(40, 44)))
     (record,) = stores.close().added
-    assert (record.first, record.last, record.rows) == (arrival(0), arrival(43), MOVED + 4)
+    assert (record.first_arrival, record.last_arrival, record.rows) == (arrival(0), arrival(43), MOVED + 4)
 
 
 # ---- where rows expire -------------------------------------------------------------------------------------------

@@ -101,7 +101,7 @@ def test_a_single_worker_gets_each_row_once(kind: AddressKind) -> None:
 @pytest.mark.parametrize("kind", ["key", "any", "all", "one"])
 @pytest.mark.parametrize("limit", [1, 60, 100, 1 << 20])
 def test_messages_are_bounded_and_their_union_is_complete(kind: AddressKind, limit: int) -> None:
-    messages = sent(kind, 2, message=limit)
+    messages = sent(kind, 2, message_bytes=limit)
     assert by_worker(messages) == by_worker(sent(kind, 2))
     for message in messages:
         block = unpack_block(message.payload, SCHEMA)

@@ -68,7 +68,7 @@ def test_what_arrives_in_a_round_becomes_one_container(unbounded: Checkpoint) ->
     (record,) = changes.added
     assert (changes.round, changes.removed) == (1, ())
     assert (record.store, record.copy, record.generation, record.slot, record.rows) == ("s_S", 0, 1, 0, 3)
-    assert (record.first, record.last, record.time_ranges) == (arrival(2), arrival(7), ((SECOND, 9 * SECOND),))
+    assert (record.first_arrival, record.last_arrival, record.time_ranges) == (arrival(2), arrival(7), ((SECOND, 9 * SECOND),))
     file = read_container(unbounded.storage, record.path, verify=True)
     assert file.batch.column(ARRIVAL).to_pylist() == [arrival(4), arrival(7), arrival(2)]
     assert list(file.indexes) == [path.name for path in unbounded.copy("s_S").paths]
@@ -169,7 +169,7 @@ def test_a_store_has_few_containers_of_falling_sizes(unbounded: Checkpoint, batc
         total += size
         assert seen(stores, unbounded.copy("s_S")) == list(range(total))
         records = after(records, stores.close())
-        sizes = [record.rows for record in sorted(records, key=lambda record: record.last)]
+        sizes = [record.rows for record in sorted(records, key=lambda record: record.last_arrival)]
         assert all(older >= 2 * newer for older, newer in itertools.pairwise(sizes))
         assert len(sizes) <= math.log2(total) + 1
 

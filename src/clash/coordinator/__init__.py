@@ -1,7 +1,7 @@
 """The coordinator: one micro-batch after the other is decided, recorded, run, committed and published.
 
-May import everything below it (`planner`, `topology`, `workers` for loading plans, `explain`, `state`, …) and never Spark. Start reading in
-`batch_loop` (the one loop over batches) and `coordinator` (its steps).
+May import its own packages, `topology`, `explain`, `workers` (to load plans), `protocol`, `state` and below, and never Spark. Start reading
+in `batch_loop` (the one loop over batches) and `coordinator` (its steps).
 
 | module or package | holds |
 |---|---|

@@ -88,7 +88,7 @@ class ActiveGeneration:
         """Per query what may be missing, and for the others the batch from which on they are complete, after the batch."""
         missing: dict[str, dict[Relation, int]] = {}
         complete_from: dict[str, int] = {}
-        streams = self.generation.setup.by_name
+        streams = self.generation.setup.streams_by_name
         owners = {store.owner for store in self.topology.stores}
         for query in self.generation.plan.queries:
             live = self.generation.setup.query(query.name)

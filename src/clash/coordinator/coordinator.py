@@ -15,13 +15,13 @@ from typing import NamedTuple
 
 from clash.coordinator.active_generation import ActiveGeneration
 from clash.coordinator.adaptive.generation_cost import compare_costs
-from clash.coordinator.adaptive.replanner import Question, Replanner
+from clash.coordinator.adaptive.replanner import Replanner, ReplanRequest
 from clash.coordinator.adaptive.statistics_collector import StatisticsCollector
 from clash.coordinator.batch_reports import BatchReports
 from clash.coordinator.batch_state import BatchState
 from clash.coordinator.boundary import BoundaryRequests, NextPlan, PlanOverride, plan_of_changes
 from clash.coordinator.checkpoint.batch_decision import BatchDecision, write_decision
-from clash.coordinator.checkpoint.generation import Generation, NextGeneration, begin_generation
+from clash.coordinator.checkpoint.generation import Generation, GenerationStart, begin_generation
 from clash.coordinator.checkpoint.manifest import Manifest, write_manifest
 from clash.coordinator.cleanup import leftovers, obsolete_after
 from clash.coordinator.committed_batch import CommittedBatch
@@ -72,7 +72,7 @@ class Coordinator:
         self._superseded = recovered.superseded  # a decision on disk that the program's changes replace
         self.manifest = recovered.manifest
         self.active = recovered.active
-        self.plan = recovered.plan
+        self.loaded_plan = recovered.plan
         self._progress = recovered.progress
         self._decided = None if recovered.decision is None else DecidedBatch(recovered.decision, self.sources.order)
         if not self._is_running(recovered.setup):
@@ -84,7 +84,7 @@ class Coordinator:
         self.publisher.sweep_torn()
         self.sweep()
         on_disk = recovered.decision or recovered.superseded
-        self.storage.delete(self.plan_files.remove_except({recovered.plan_path, *(() if on_disk is None else (on_disk.plan,))}))
+        self.storage.delete(self.plan_files.remove_except({recovered.plan_path, *(() if on_disk is None else (on_disk.plan_path,))}))
 
     def close(self, error: ClashError | None = None) -> None:
         """The run has ended, perhaps with an error: nothing waits for a batch, and nothing works beside it."""
@@ -140,20 +140,20 @@ class Coordinator:
         self._decided = DecidedBatch(decision, self.sources.order)
         reach("after-record")
         containers = self.active.live(self._state(self.active).containers, decision.watermarks)
-        self.plan = self.active.load_plan(decision.plan)
+        self.loaded_plan = self.active.load_plan(decision.plan_path)
         self._progress.move(BatchState.RUNNING, batch)
         return BatchSpec(
             uri=self.uri,
-            plan=decision.plan,
+            plan_path=decision.plan_path,
             generation=decision.generation,
             timezone=self.timezone,
             batch=batch,
             attempt=os.urandom(4).hex(),
             partitions=partitions,
-            workers=self.plan.topology.workers,
-            rounds=self.plan.topology.rounds,
+            workers=self.loaded_plan.topology.workers,
+            rounds=self.loaded_plan.topology.rounds,
             now=decision.now,
-            first=self.manifest.first,
+            first_number=self.manifest.next_number,
             watermarks=decision.watermarks,
             containers=containers,
             sinks={query.name: query.result_location(self.uri) for query in self.generation.setup.queries},
@@ -181,7 +181,7 @@ class Coordinator:
         self._progress.move(BatchState.COMMITTED, spec.batch)
         reach("after-manifest")
         self.changes.complete(manifest.complete_from)
-        self.collector.add(reports.all, self.plan.topology)
+        self.collector.add(reports.all, self.loaded_plan.topology)
         committed = self.publish(spec.batch)
         self._clean(previous, spec, reports.removed)
         return committed
@@ -191,10 +191,10 @@ class Coordinator:
         manifest = self.manifest
         if batch != manifest.batch:
             raise AssertionError(f"batch {batch} is not the last one committed, {manifest.batch}")
+        paths = self.publisher.publish(manifest)
         if self._progress.batch == batch:  # otherwise the next batch is decided: Spark may be behind us by a commit that it lost
             self._progress.move(BatchState.PUBLISHED, batch)
-        paths = self.publisher.publish(manifest)
-        names = self.log.read(manifest.generation).setup.names
+        names = self.log.read(manifest.generation).setup.query_names
         reach("after-publish")
         return CommittedBatch.of(manifest, {name: tuple(paths.get(name, ())) for name in names})
 
@@ -244,7 +244,7 @@ class Coordinator:
 
     def _clocks(self, active: ActiveGeneration, now: int) -> dict[str, StreamClock]:
         """A stream that is read again has not been idle; one that is not read keeps its watermark, which never falls."""
-        declared = active.generation.setup.by_name
+        declared = active.generation.setup.streams_by_name
         before = {stream.name for stream in self.active.topology.streams}
         clocks = {n: c if n in before else replace(c, last_seen=None) for n, c in self.manifest.clocks.items() if n in declared}
         return {**clocks, **advance_clocks(active.topology.streams, clocks, now)}
@@ -282,7 +282,7 @@ class Coordinator:
         if plan is None or not setup.fits(plan):
             plan = setup.optimize(self.planning_statistics(), start=self.generation.plan)
         number = max(self.generation.number, self._newest_generation) + 1
-        start = NextGeneration(number, batch, self.manifest.first << NUMBER_BITS, chosen.reason, chosen.predicted)
+        start = GenerationStart(number, batch, self.manifest.next_number << NUMBER_BITS, chosen.reason, chosen.predicted)
         setup = assign_result_folders(setup, self.log.last_query, number)
         return begin_generation(self.generation, start, setup, self.job.record(), plan, self.manifest.retained)
 
@@ -292,11 +292,11 @@ class Coordinator:
     def _request_plan(self, epoch: Epoch, ended: Generation) -> None:
         """Looks for a better plan beside the stream, by the statistics of the epochs so far; the last of them was under `ended`."""
         generation = self.generation
-        queries, streams = generation.plan.queries, generation.setup.by_name
-        drifted = self.collector.end_epoch(ended.plan.queries, ended.setup.by_name)
+        queries, streams = generation.plan.queries, generation.setup.streams_by_name
+        drifted = self.collector.end_epoch(ended.plan.queries, ended.setup.streams_by_name)
         adapts = self.job.adaptive and self.plan_override is None and epoch.number > 0 and generation.setup.queries
         if adapts and self.replanner.is_due(generation.number, drifted):
-            question = Question(generation.number, epoch.number, generation.setup, generation.plan, drifted)
+            question = ReplanRequest(generation.number, epoch.number, generation.setup, generation.plan, drifted)
             self.replanner.request(question, partial(self.collector.estimate, queries, streams))
         else:
             self.replanner.run_beside(self.collector.fold)
@@ -306,7 +306,7 @@ class Coordinator:
     def _clean(self, before: Manifest, spec: BatchSpec, merged: Iterable[str]) -> None:
         """Deletes what the committed batch made obsolete. `merged`: the containers that it merged into others."""
         reach("before-cleanup")
-        plans = self.plan_files.remove_except({spec.plan})
+        plans = self.plan_files.remove_except({spec.plan_path})
         self.active.forget_plan(plans)
         self.storage.delete([*obsolete_after(before, self.manifest, merged), *plans])
         if before.generation != self.manifest.generation:
@@ -330,4 +330,4 @@ class Coordinator:
     def sweep(self) -> None:
         """Deletes what the last manifest does not list: leftovers of attempts that failed or were killed."""
         self.storage.delete(leftovers(self.storage, self.manifest))
-        self.publisher.sweep(self.manifest, self.generation.setup.by_name)
+        self.publisher.sweep(self.manifest, self.generation.setup.streams_by_name)

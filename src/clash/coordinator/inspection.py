@@ -23,10 +23,10 @@ def result_schema(query: Query) -> pa.Schema:
 
 def late_schema(coordinator: Coordinator, stream: str) -> pa.Schema:
     """Late rows have the columns that are read of their stream; where no query reads it now, all that may have been."""
-    schema = coordinator.plan.ingest_schemas.get(stream)
+    schema = coordinator.loaded_plan.ingest_schemas.get(stream)
     if schema is not None:
         return schema
-    return pa.schema([(name, arrow_type(kind)) for name, kind in coordinator.changes.setup.by_name[stream].columns])
+    return pa.schema([(name, arrow_type(kind)) for name, kind in coordinator.changes.setup.streams_by_name[stream].columns])
 
 
 def explain_running(coordinator: Coordinator, format: Format = "text") -> str:
@@ -42,5 +42,5 @@ def outlines(coordinator: Coordinator) -> list[dict[str, Any]]:
 def statistics(coordinator: Coordinator) -> Statistics | None:
     """What was seen of the streams so far, else what was given."""
     generation = coordinator.generation
-    seen = coordinator.collector.estimate_so_far(generation.plan.queries, generation.setup.by_name)
+    seen = coordinator.collector.estimate_so_far(generation.plan.queries, generation.setup.streams_by_name)
     return seen or coordinator.planning_statistics()

@@ -26,7 +26,7 @@ def next_manifest(
     return Manifest(
         batch=spec.batch,
         now=spec.now,
-        first=spec.first + reports.numbers * spec.partitions,
+        next_number=spec.first_number + reports.numbers * spec.partitions,
         clocks=observe_batch(decision.clocks, max_event_times, summary.input, spec.now),
         containers=tuple(containers_after(spec, reports.rounds)),
         files=reports.files,

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from clash.coordinator.active_generation import ActiveGeneration
 from clash.coordinator.batch_state import BatchProgress, BatchState
 from clash.coordinator.checkpoint.batch_decision import BatchDecision, read_decision
-from clash.coordinator.checkpoint.generation import NextGeneration, begin_generation
+from clash.coordinator.checkpoint.generation import GenerationStart, begin_generation
 from clash.coordinator.checkpoint.generation_log import GenerationLog
 from clash.coordinator.checkpoint.manifest import Manifest, read_last_manifest
 from clash.coordinator.checkpoint.plan_files import PlanFiles
@@ -87,7 +87,7 @@ def recover(uri: str, job: JobSpec, timezone: str, plan: LogicalPlan | None) -> 
     plan_files = PlanFiles(storage)
     active = ActiveGeneration(storage, timezone, log, manifest.generation if is_superseded else newest, plan_files)
     if decided is not None and not is_superseded:
-        path = decided.plan
+        path = decided.plan_path
     else:
         filled = filled_stores(active.generation.stores.introduced, manifest.backfilled)
         path = active.write_plan(active.generation.visibility(manifest.containers, filled))
@@ -116,4 +116,4 @@ def _create(storage: Storage, log: GenerationLog, job: JobSpec, plan: LogicalPla
     setup = Setup.of(job)
     refuse_mixed_columns(setup)
     first = plan or setup.optimize(job.statistics)  # the heuristic: a start never waits for the solver
-    log.write(begin_generation(None, NextGeneration(0, 0, 0, "start"), setup, job.record(), first, Manifest().retained))
+    log.write(begin_generation(None, GenerationStart(0, 0, 0, "start"), setup, job.record(), first, Manifest().retained))

@@ -8,6 +8,7 @@ from typing import Any
 
 from clash.explain.formats import StrategyCost
 from clash.explain.shares import Shares, share_costs
+from clash.model.layout import Layout
 from clash.plan.codecs import topology_to_data
 from clash.plan.logical import LogicalPlan, ProbeOrder, Step, StorePlan
 from clash.plan.store_names import store_id
@@ -21,7 +22,7 @@ def explain_json(plan: LogicalPlan, topology: Topology, compared: Sequence[Strat
     request = plan.request
     body: dict[str, Any] = {
         "format": "clash plan",
-        "version": 1,
+        "version": 2,
         "workers": plan.workers,
         "strategy": request.strategy,
         "formulation": request.formulation,
@@ -66,7 +67,7 @@ def _order(order: ProbeOrder, nodes: tuple[Node, ...], shares: Shares) -> dict[s
 def _step(step: Step, users: tuple[str, ...]) -> dict[str, Any]:
     return {
         "store": store_id(step.store),
-        "layout": step.layout.to_json(),
+        "layout": _layout(step.layout),
         "adds": [str(relation) for relation in sorted(step.adds.relations)],
         "tuples": step.sends,
         "places": step.places,
@@ -80,8 +81,12 @@ def _store(store: StorePlan, shares: Shares) -> dict[str, Any]:
     return {
         "id": store_id(store.key),
         "name": str(store.key),
-        "layouts": [layout.to_json() for layout in store.layouts],
+        "layouts": [_layout(layout) for layout in store.layouts],
         "rows": store.rows,
         "cost": store.cost,
         "used_by": list(shares.store_users[store.key]),
     }
+
+
+def _layout(layout: Layout) -> list[Any]:
+    return [layout.kind, layout.column, None if layout.relation is None else [*layout.relation]]

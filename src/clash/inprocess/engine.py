@@ -135,7 +135,7 @@ class _Tables:
 
     def run(self, spec: BatchSpec) -> list[Payload]:
         engine = self.engine
-        return engine.run_tasks(spec, random_partitions(self.tables, engine.coordinator.plan, engine.partitions, engine.random))
+        return engine.run_tasks(spec, random_partitions(self.tables, engine.coordinator.loaded_plan, engine.partitions, engine.random))
 
 
 def _request(name: str, text: str, windows: Mapping[str, str] | None) -> QueryRequest:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 from clash.model.relation import Relation
 
@@ -66,20 +65,3 @@ def columns(expr: Expr) -> Iterator[Col]:
 def relations(expr: Expr) -> frozenset[Relation]:
     """The relations whose columns the expression uses."""
     return frozenset(column.relation for column in columns(expr))
-
-
-def to_json(expr: Expr) -> list[Any]:
-    if isinstance(expr, Col):
-        return ["col", expr.relation.stream, expr.relation.number, expr.column, expr.type]
-    if isinstance(expr, Lit):
-        return ["lit", expr.value, expr.type]
-    return ["call", expr.op, [to_json(arg) for arg in expr.args], expr.type]
-
-
-def from_json(data: list[Any]) -> Expr:
-    kind = data[0]
-    if kind == "col":
-        return Col(Relation(data[1], data[2]), data[3], data[4])
-    if kind == "lit":
-        return Lit(data[1], data[2])
-    return Call(data[1], tuple(from_json(arg) for arg in data[2]), data[3])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 from clash.model.relation import Relation
 
@@ -26,13 +26,6 @@ class Layout(NamedTuple):
         if self.column is None:
             return "~"
         return self.column if self.relation is None else f"{self.relation}.{self.column}"
-
-    def to_json(self) -> list[Any]:
-        return [self.kind, self.column, None if self.relation is None else [*self.relation]]
-
-    @staticmethod
-    def from_json(data: list[Any]) -> Layout:
-        return Layout(data[0], data[1], None if data[2] is None else Relation(*data[2]))
 
 
 ONE = Layout("one")

@@ -26,9 +26,10 @@ class VisibilityBounds:
     """The intermediate stores whose backfill is in progress."""
     added: Mapping[str, int] = field(default_factory=dict)
     """By query: the arrival since which it runs."""
-    fresh: frozenset[str] = frozenset()
+    without_history: frozenset[str] = frozenset()
     """The queries without history: they join no tuple from before they were added."""
     columns: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     """By base store and column: the arrival since which the column is stored without a gap."""
     oldest: Mapping[str, int] = field(default_factory=dict)
-    """By store: the smallest arrival of any live row; a store that is not named has none."""
+    """By store: the largest bound that is not above the arrival of its oldest row, so that it compares with the bounds as that arrival
+    does. A store that is not named has no row."""

@@ -1,6 +1,6 @@
 """What the coordinator and the tasks of a batch exchange: frozen, typed messages, and nothing else.
 
-May import `plan`, `columnar`, `statistics`, `model` and `codec`. Start reading in `batch`: a `BatchSpec` is everything that the tasks of a
+May import `columnar`, `statistics`, `model` and `codec`. Start reading in `batch`: a `BatchSpec` is everything that the tasks of a
 batch need to know, and the reports of `reports` are everything that the coordinator learns of it.
 
 | module | holds |

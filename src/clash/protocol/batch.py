@@ -16,18 +16,18 @@ from clash.protocol.containers import BackfillRange, ContainerRecord, LayoutVers
 class Tuning:
     """Sizes that change speed and memory, never a result."""
 
-    piece: int = 1 << 18
+    block_rows: int = 1 << 18
     """Rows of an intermediate block."""
     ingest_rows: int = 1 << 15
     """Rows of a stream that are routed together."""
-    message: int = 400_000
-    """Bytes of a message."""
+    message_bytes: int = 400_000
+    """Of one message."""
     file_bytes: int = 64 << 20
     """Bytes of a result file before the next one is begun."""
     merge_rows: int = 1 << 26
     """Rows of a merged container, at most."""
-    memory: int = 512 << 20
-    """Bytes of blocks that are queued in memory; more of them are queued on disk."""
+    queue_bytes: int = 512 << 20
+    """Of blocks that are queued in memory; more of them are queued on disk."""
     relayout_rows: int = 1 << 19
     """Rows of older layouts that a batch moves into today's layout, about; and rows that a batch probes once more to backfill."""
     old_layouts: int = 4
@@ -38,8 +38,8 @@ class Tuning:
 class BatchSpec:
     uri: str
     """The storage of the checkpoint."""
-    plan: str
-    """The path of the physical plan in it."""
+    plan_path: str
+    """The physical plan in it."""
     generation: int
     timezone: str
     """The session's time zone, in which expressions are evaluated."""
@@ -52,8 +52,8 @@ class BatchSpec:
     rounds: int
     now: int
     """The time of the batch in microseconds: the event time of tuples whose stream has none."""
-    first: int
-    """The first arrival number of the batch."""
+    first_number: int
+    """The first arrival number of the batch; an arrival is a number shifted by `NUMBER_BITS`."""
     watermarks: Mapping[str, int | None]
     """By stream; None where nothing is late."""
     containers: tuple[ContainerRecord, ...]

@@ -30,9 +30,9 @@ class ContainerRecord:
     """The worker that wrote it, under that layout."""
     rows: int
     bytes: int
-    first: int
+    first_arrival: int
     """The smallest arrival of its rows."""
-    last: int
+    last_arrival: int
     """The largest arrival of its rows."""
     time_ranges: tuple[tuple[int, int], ...]
     """Per part of a row, the smallest and the largest event time."""
@@ -46,7 +46,7 @@ class ContainerRecord:
     @property
     def oldest(self) -> int:
         """No row that counts arrived before it."""
-        return max(self.first, self.counts_from)
+        return max(self.first_arrival, self.counts_from)
 
     @property
     def key(self) -> tuple[str, str]:
@@ -89,7 +89,7 @@ def after_relayout(record: ContainerRecord, ranges: Iterable[RelayoutRange]) -> 
     for store, generation, before in ranges:
         if (store, generation) == (record.store, record.generation):
             record = record.counting_from(before)
-    return record if record.last >= record.oldest else None
+    return record if record.last_arrival >= record.oldest else None
 
 
 def first_copies(containers: Iterable[ContainerRecord], layouts: Mapping[str, Sequence[LayoutVersion]]) -> list[ContainerRecord]:

@@ -14,7 +14,7 @@ from clash.columnar.block import Block, from_batch
 from clash.protocol.reports import REPORT, STORE_CHANGES, Report, StoreChanges
 
 REPORT_KIND = "report"
-STORE_CHANGES_KIND = "wrote"
+STORE_CHANGES_KIND = "store_changes"
 
 Payload: TypeAlias = "pa.Buffer | bytes"
 

@@ -18,7 +18,6 @@ class ResultFile(NamedTuple):
     """A query, or `late/<stream>`."""
     name: str
     rows: int
-    bytes: int
 
 
 class ProbeCount(NamedTuple):

@@ -15,7 +15,7 @@ from clash.coordinator.batch_loop import run_batch
 from clash.coordinator.committed_batch import CommittedBatch
 from clash.coordinator.coordinator import Coordinator
 from clash.protocol.batch import BatchSpec
-from clash.spark.batch_gate import BoundaryError
+from clash.spark.batch_gate import QueryRestartError
 from clash.spark.column_packing import PackedColumns, assign_packed_columns, pack_streams
 from clash.spark.configure import is_local
 from clash.spark.dataframe_job import DataFrameJob
@@ -28,8 +28,8 @@ from clash.workers.loaded_plan import LoadedPlan, plan_of
 # Settings of the session that Spark clones for the streaming query: they touch no other query of the user.
 _SETTINGS = {
     "spark.sql.adaptive.enabled": "false",
-    # A record batch of messages may not exceed 2 GB: so many, of at most 400 kB each (Tuning.message). A limit in bytes would do without
-    # that, but Spark then adds up the sizes of all columns for every row.
+    # A record batch of messages may not exceed 2 GB: so many, of at most 400 kB each (Tuning.message_bytes). A limit in bytes would do
+    # without that, but Spark then adds up the sizes of all columns for every row.
     "spark.sql.execution.arrow.maxRecordsPerBatch": "5000",
     "spark.sql.execution.arrow.maxBytesPerBatch": "2147483647",
     "spark.sql.execution.arrow.useLargeVarTypes": "false",
@@ -62,7 +62,7 @@ class BatchFunction:
 
     def __init__(self, coordinator: Coordinator, on_committed: Callable[[CommittedBatch, float], None]) -> None:
         self.coordinator, self.on_committed = coordinator, on_committed
-        self.required = coordinator.plan  # what the Spark query has to deliver when it is started again
+        self.required = coordinator.loaded_plan  # what the Spark query has to deliver when it is started again
         self._query: RunningQuery | None = None
         self._tuned: set[str] = set()  # sessions
         self._rdd_jobs: RddJobs | None = None
@@ -103,7 +103,7 @@ class BatchFunction:
         if not query.delivers(plan):
             if plan is query.plan:
                 raise AssertionError("the Spark query does not read what it was started for")
-            raise BoundaryError  # the batch is left to the next query
+            raise QueryRestartError  # the batch is left to the next query
         self._scanned = {}
         job = DataFrameJob(df, query.columns) if query.parquet is None else self._file_job(query.parquet, df.sparkSession, spec, plan)
         reports = job.run(spec)

@@ -12,7 +12,7 @@ from typing import Any
 _POLL = 0.01  # seconds
 
 
-class BoundaryError(Exception):
+class QueryRestartError(Exception):
     """Ends the Spark query in place of a batch. The batch is planned, not begun: the next query over the checkpoint runs it."""
 
     def __init__(self) -> None:
@@ -21,7 +21,7 @@ class BoundaryError(Exception):
 
 def _is_failure(record: logging.LogRecord) -> bool:
     """Py4J logs every exception of a batch function with its traceback, also those that only end a query."""
-    return not (record.exc_info and isinstance(record.exc_info[1], BoundaryError))
+    return not (record.exc_info and isinstance(record.exc_info[1], QueryRestartError))
 
 
 logging.getLogger("py4j.clientserver").addFilter(_is_failure)
@@ -39,7 +39,7 @@ class BatchGate:
     def batch(self) -> Iterator[None]:
         with self._lock:
             if self._closed:
-                raise BoundaryError
+                raise QueryRestartError
             self._batches += 1
         try:
             yield

@@ -2,7 +2,7 @@
 
     RUNNING ──▶ ENDED       the query has nothing left to read
        │  ▲
-       │  └── restarted     at a boundary, or after a lost process
+       │  └── restarted     for other columns or streams, or after a lost process
        ├────▶ FAILED        a batch or a source failed
        └────▶ STOPPING ──▶ ENDED
 
@@ -22,7 +22,7 @@ from threading import Event, RLock, Thread
 from typing import Any, Literal
 
 from clash.errors import ClashError, OptionError
-from clash.spark.batch_gate import BatchGate, BoundaryError, end_between_batches
+from clash.spark.batch_gate import BatchGate, QueryRestartError, end_between_batches
 from clash.spark.column_packing import PackedColumns
 from clash.spark.failures import Search, explain_failure, find_failing_stream, is_lost
 
@@ -47,7 +47,7 @@ class RunState(Enum):
 class Outcome:
     """Why a Spark query ended, as its batch function saw it."""
 
-    kind: Literal["boundary", "lost", "failed"]
+    kind: Literal["restart", "lost", "failed"]
     error: ClashError | None = None
 
 
@@ -139,7 +139,7 @@ class QuerySupervisor:
     def active(self, what: str) -> Iterator[None]:
         """An active run does not end while this is held; for one that has ended it is refused."""
         with self._lock:
-            if self._state is not RunState.RUNNING or not self.is_active:
+            if self._state is not RunState.RUNNING:
                 raise OptionError("the run is not active", what, "do it before engine.start(), or while the run goes on")
             yield
 
@@ -184,6 +184,7 @@ class QuerySupervisor:
             self._exception = explain_failure(error)
         finally:
             with self._lock:
+                self._state = RunState.ENDED if self._exception is None else RunState.FAILED
                 self._on_end(self._exception)
                 self._done.set()
 
@@ -200,7 +201,7 @@ class QuerySupervisor:
                     return True
                 self._state = RunState.ENDED
                 return False
-        if outcome.kind == "boundary":
+        if outcome.kind == "restart":
             _LOG.debug("the Spark query is started again, for other columns or streams")
             return True
         if outcome.kind == "failed" or self._restarts >= _MAX_RESTARTS:
@@ -226,8 +227,8 @@ class QuerySupervisor:
         try:
             with gate.batch():
                 self._run_batch(df, batch)
-        except BoundaryError:
-            self._outcome = Outcome("boundary")
+        except QueryRestartError:
+            self._outcome = Outcome("restart")
             raise
         except Exception as error:
             if self._state is RunState.STOPPING:

@@ -1,6 +1,7 @@
 """A run: what `engine.start` returns, to watch, to change, to read from and to stop.
 
-Invariant: nothing is kept here that a restart could lose: what counts is in the checkpoint.
+Invariant: nothing that has taken effect is kept here alone: it is in the checkpoint. A change that still waits for a boundary is lost with
+the process.
 """
 
 from __future__ import annotations
@@ -139,7 +140,7 @@ class Run:
         for which the Spark query is started again between two batches. A program that is started again has to declare it, too."""
         stream = declare_stream(name, df, time, window, lateness, idle, keep)
         with self._supervisor.active(f"stream {name} cannot be added"):
-            if name not in self._coordinator.changes.setup.by_name:  # before it is declared: a batch may read it at once
+            if name not in self._coordinator.changes.setup.streams_by_name:  # before it is declared: a batch may read it at once
                 self._launcher.frames[name] = df
             change = self._coordinator.changes.add_stream(stream, self._coordinator.last + 1)
             self._declare(stream, df)
@@ -234,7 +235,7 @@ class Run:
 
     def late(self, stream: str) -> Any:
         """The rows of a stream that came too late, or without a time, with the columns that are read of it."""
-        names = [*self._coordinator.changes.setup.by_name]
+        names = [*self._coordinator.changes.setup.streams_by_name]
         if stream not in names:
             raise OptionError("unknown stream", repr(stream), did_you_mean(str(stream), names, f"streams are {listed(names)}"))
         return read_folder(self._spark, inspection.late_schema(self._coordinator, stream), self._coordinator.uri, f"{LATE}{stream}")

@@ -1,8 +1,8 @@
 """Statistics of running streams: collected by the tasks that read the tuples, retained over epochs, and turned into what the planner takes.
 
-The package may import `codec`, `errors`, `model`, `columnar` and `expressions`; it does no input or output. Ingest tasks call `Collector`;
-the coordinator calls `merge` on what tasks report, `StatisticsHistory.add_epoch` at the end of an epoch, and `estimate` before it plans.
-Start reading at `collected` (what is counted) and `estimate` (what comes out); docs/statistics.md has the mathematics.
+The package may import `codec`, `errors`, `model`, `plan`, `columnar` and `expressions`; it does no input or output. Ingest tasks call
+`Collector`; the coordinator calls `merge` on what tasks report, `StatisticsHistory.add_epoch` at the end of an epoch, and `estimate` before
+it plans. Start reading at `collected` (what is counted) and `estimate` (what comes out); docs/statistics.md has the mathematics.
 
 | module | what it holds |
 |---|---|

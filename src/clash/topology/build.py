@@ -82,7 +82,7 @@ def _starts(queries: Iterable[Query], visibility: VisibilityBounds) -> tuple[tup
     """The queries without history and their first arrivals, as long as some store has rows from before."""
     starts = []
     for query in queries:
-        if query.name in visibility.fresh:
+        if query.name in visibility.without_history:
             start = visibility.added.get(query.name, 0)
             if any(oldest < start for oldest in visibility.oldest.values()):
                 starts.append((query.name, start))

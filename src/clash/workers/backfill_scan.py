@@ -34,7 +34,7 @@ def scan_stored(
     schema = plan.channel_schemas[channel.name]
     records = first_copies((record for record in spec.containers if record.store == channel.backfill.scans), spec.layouts)
     for record in records[partition :: spec.partitions]:
-        if record.last < first or record.oldest >= filled.before:
+        if record.last_arrival < first or record.oldest >= filled.before:
             continue
         container = from_batch(read_container(storage, record.path).batch)
         arrivals = container.ints(ARRIVAL)

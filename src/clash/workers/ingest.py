@@ -83,7 +83,7 @@ class _IngestTask:
         self.late: Counter[str] = Counter()
         self.max_event_times: dict[str, int] = {}
         self.late_rows = ResultWriter(spec, f"late-{partition}")
-        self.statistics = Collector(self.plan.plan.statistics, spec.timezone, hints=self.plan.sampling_hints)
+        self.statistics = Collector(self.plan.physical.statistics, spec.timezone, hints=self.plan.sampling_hints)
 
     def route(self, stream: str, batch: pa.RecordBatch) -> Iterator[Message]:
         """Messages of the tuples of a stream; the tuples of a stream that no query reads are only counted."""
@@ -92,7 +92,7 @@ class _IngestTask:
         if ingest is None:
             return
         declared = self.plan.streams[stream]
-        block = self._admit(declared, self._number(declared, batch))
+        block = self._split_late(declared, self._number(declared, batch))
         if block.rows:
             self.statistics.add(stream, block)
             for channel in ingest.channels:
@@ -111,7 +111,7 @@ class _IngestTask:
 
     def _number(self, stream: Stream, batch: pa.RecordBatch) -> Block:
         """Columns under their names in blocks, with arrival numbers and event times; a missing event time is still NULL."""
-        first = self.spec.first + self.numbers * self.spec.partitions + self.partition
+        first = self.spec.first_number + self.numbers * self.spec.partitions + self.partition
         numbers = first + np.arange(batch.num_rows, dtype=np.int64) * self.spec.partitions
         self.numbers += batch.num_rows
         columns: dict[str, pa.Array] = {ARRIVAL: pa.array(numbers << NUMBER_BITS)}
@@ -124,7 +124,7 @@ class _IngestTask:
             columns[EVENT_TIME] = columns[f"{stream.name}.{stream.time}"].view(pa.int64())
         return Block(batch.num_rows, columns)
 
-    def _admit(self, stream: Stream, block: Block) -> Block:
+    def _split_late(self, stream: Stream, block: Block) -> Block:
         """The tuples that are not late. The others are counted and written to the late rows."""
         event_times, name = block.columns[EVENT_TIME], stream.name
         if event_times.null_count < len(event_times):

@@ -20,7 +20,7 @@ from clash.state.storage import open_storage
 class LoadedPlan:
     def __init__(self, plan: PhysicalPlan, timezone: str) -> None:
         topology = plan.topology
-        self.plan, self.topology, self.timezone = plan, topology, timezone
+        self.physical, self.topology, self.timezone = plan, topology, timezone
         self.timed = topology.timed
         self.starts = dict(topology.starts)
         self.streams = {stream.name: stream for stream in topology.streams}
@@ -55,7 +55,7 @@ def arrow_schema(columns: Iterable[TypedColumn]) -> pa.Schema:
 
 def plan_of(spec: BatchSpec) -> LoadedPlan:
     """The physical plan that a batch runs under."""
-    return load_plan(spec.uri, spec.plan, spec.timezone)
+    return load_plan(spec.uri, spec.plan_path, spec.timezone)
 
 
 @lru_cache(maxsize=16)

@@ -71,9 +71,9 @@ def _checks(plan: LoadedPlan, step: ProbeStep, block: Block, container: StoredCo
     """What the kernel compares beside the key; None if no row of the container can match."""
     arrival_probe = arrival_stored = latest_probe = deadline_probe = latest_stored = deadline_stored = None
     record = container.record
-    if record.last < step.since or (step.before is not None and record.oldest >= step.before):
+    if record.last_arrival < step.since or (step.before is not None and record.oldest >= step.before):
         return None
-    if record.last >= first:
+    if record.last_arrival >= first:
         arrival_probe, arrival_stored = block.ints(ARRIVAL), container.ints(ARRIVAL)
     if plan.timed:
         latest_probe, deadline_probe = block.ints(LATEST), block.ints(DEADLINE)

@@ -51,7 +51,7 @@ class ResultWriter:
             open_storage(uri).write(staged_path(folder, name), [content])
         except StateError as error:
             raise with_context(error, f"results of {destination}") from error
-        self.files.append(ResultFile(destination, name, file.rows, content.size))
+        self.files.append(ResultFile(destination, name, file.rows))
 
 
 class _ParquetBuffer:

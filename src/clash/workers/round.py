@@ -67,7 +67,7 @@ class _RoundTask:
         self.spec, self.number, self.worker, self.plan = spec, number, worker, plan_of(spec)
         self.stores = WorkerStores(spec, worker, number)
         self.results = ResultWriter(spec, f"r{number}-w{worker}")
-        self.queue = BlockQueue(spec.tuning.memory, spec.tuning.piece)
+        self.queue = BlockQueue(spec.tuning.queue_bytes, spec.tuning.block_rows)
         self.seconds: defaultdict[str, float] = defaultdict(float)
         self.probes: dict[str, ProbeCount] = {}
         self.files: tuple[ResultFile, ...] = ()
@@ -135,7 +135,7 @@ class _RoundTask:
             taken = np.asarray(block.columns[mask])
             if not taken.all():
                 block = block.take(rows_where(taken))
-        entry = self.plan.plan.entries.get(label)
+        entry = self.plan.physical.entries.get(label)
         if entry is not None and entry.emits:
             self._emit(entry.emits, self._start(entry, block))
         elif block.rows:
@@ -169,13 +169,13 @@ class _RoundTask:
         self._count(label, block.rows / (self.spec.workers if step.broadcast else 1), 0)  # a broadcast block is counted once in all
         if not containers or not block.rows:
             return
-        pieces = probe_step(self.plan, step, block, containers, self.spec.tuning.piece)
+        pieces = probe_step(self.plan, step, block, containers, self.spec.tuning.block_rows)
         while True:
             with self._timed("probe"):
                 try:
                     piece = next(pieces, None)
                 except DataError as error:
-                    readers = ", ".join(self.plan.plan.readers[label])
+                    readers = ", ".join(self.plan.physical.readers[label])
                     raise with_context(error, f"query {readers}, batch {self.spec.batch}") from error
             if piece is None:
                 return

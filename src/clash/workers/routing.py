@@ -19,7 +19,7 @@ def scatter(
     spec: BatchSpec, channel: Channel, schema: pa.Schema, block: Block, keys: pa.Array | None, worker: int | None = None
 ) -> Iterator[Message]:
     """The block as messages on the channel. `keys`: the column whose hash decides; `worker`: where the block is, None at ingest."""
-    kind, limit = channel.address.kind, spec.tuning.message
+    kind, limit = channel.address.kind, spec.tuning.message_bytes
     if spec.workers == 1 or kind == "one":
         yield from (Message(0, channel.name, payload) for payload in _payloads(block, schema, limit))
     elif channel.stays:

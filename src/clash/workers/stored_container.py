@@ -74,7 +74,7 @@ class StoredContainer:
     def within(self, since: int, before: int | None, rows: Rows) -> Bools | None:
         """Which of the rows count and arrived in the bounds; None for all."""
         since = max(since, self.record.counts_from)
-        if self.record.first >= since and (before is None or self.record.last < before):
+        if self.record.first_arrival >= since and (before is None or self.record.last_arrival < before):
             return None
         arrivals = self.ints(ARRIVAL)[rows]
         return (arrivals >= since) if before is None else (arrivals >= since) & (arrivals < before)

@@ -166,8 +166,8 @@ class WorkerStores:
             slot=self.worker,
             rows=block.rows,
             bytes=size,
-            first=int(arrivals.min()),
-            last=int(arrivals.max()),
+            first_arrival=int(arrivals.min()),
+            last_arrival=int(arrivals.max()),
             time_ranges=tuple((int(times.min()), int(times.max())) for times in map(block.ints, copy.part_times)),
             split_points=split_points(arrivals, self.spec.tuning.relayout_rows),
         )
@@ -178,7 +178,7 @@ class WorkerStores:
         total, last = block.rows, int(block.ints(ARRIVAL).max())
         merged: list[ContainerRecord] = []
         expiry = self._expiry(copy, [int(block.ints(name).max()) for name in copy.part_times])
-        for record in reversed([r for r in self.live.get((copy.store, copy.number), ()) if r.last <= last]):
+        for record in reversed([r for r in self.live.get((copy.store, copy.number), ()) if r.last_arrival <= last]):
             if record.rows >= 2 * total or record.rows + total > self.spec.tuning.merge_rows:
                 break
             if self._horizon(copy) is not None and expiry is not None:
@@ -209,4 +209,4 @@ class WorkerStores:
 
 
 def _by_age(records: Iterable[ContainerRecord]) -> list[ContainerRecord]:
-    return sorted(records, key=lambda record: record.last)
+    return sorted(records, key=lambda record: record.last_arrival)

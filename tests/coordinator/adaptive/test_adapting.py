@@ -36,7 +36,9 @@ def tables(batch: int, fan: int = 1) -> dict[str, pa.Table]:
 
 def engine(statistics: Statistics | None) -> InProcessEngine:
     run = InProcessEngine(STREAMS, {"q": QUERY}, workers=4, adaptive=True, statistics=statistics)
-    run.coordinator.replanner.policy = Policy(idle=0, busy=0, rest=0, alert=0, seconds=0)  # batches are the only clock
+    run.coordinator.replanner.policy = Policy(
+        estimate_interval=0, estimate_interval_if_drifted=0, solver_pause=0, solver_pause_if_drifted=0, solver_seconds=0
+    )  # batches are the only clock
     return run
 
 

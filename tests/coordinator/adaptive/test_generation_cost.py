@@ -53,7 +53,9 @@ def test_the_end_of_one_is_compared_with_the_other_after_its_first_batch() -> No
 
 def test_a_change_after_a_long_cheap_life_is_seen_to_have_paid(monkeypatch: pytest.MonkeyPatch) -> None:
     run = InProcessEngine(STREAMS, {"q": QUERY}, adaptive=True, statistics=FIRST)
-    run.coordinator.replanner = Replanner(Policy(seconds=0.0, rest=0, alert=0, idle=0, busy=0))
+    run.coordinator.replanner = Replanner(
+        Policy(solver_seconds=0.0, solver_pause=0, solver_pause_if_drifted=0, estimate_interval=0, estimate_interval_if_drifted=0)
+    )
     outcomes: list[tuple[float, float]] = []
     monkeypatch.setattr(run.coordinator.replanner.offers, "record_outcome", lambda *costs: outcomes.append(costs))
     costs = iter([10.0] * 12 + [130.0] * 2 + [90.0] + [50.0] * RECENT_BATCHES)

@@ -8,7 +8,7 @@ from threading import Event, Thread
 import pyarrow as pa
 import pytest
 
-from clash.coordinator.adaptive.replanner import EstimateStatistics, Policy, Question, Replanner, changed_statistics
+from clash.coordinator.adaptive.replanner import EstimateStatistics, Policy, Replanner, ReplanRequest, changed_statistics
 from clash.coordinator.control.job import JobSpec, QueryRequest
 from clash.coordinator.control.setup import Setup
 from clash.inprocess.engine import InProcessEngine
@@ -26,7 +26,7 @@ PLAN = SETUP.optimize(FIRST, 5)
 
 
 def ask(planner: Replanner, generation: int, epoch: int, estimate: EstimateStatistics, drifted: bool = False) -> None:
-    planner.request(Question(generation, epoch, SETUP, PLAN, drifted), estimate)
+    planner.request(ReplanRequest(generation, epoch, SETUP, PLAN, drifted), estimate)
 
 
 def test_which_statistics_have_changed() -> None:
@@ -81,7 +81,7 @@ def test_changes_that_did_not_pay_double_the_pause() -> None:
 
 
 def test_an_offer_that_would_not_pay_any_more_is_dropped() -> None:
-    planner = Replanner(Policy(pause=10, rest=0, seconds=0))
+    planner = Replanner(Policy(pause=10, solver_pause=0, solver_seconds=0))
     planner.offers._last_change = 0
     ask(planner, 1, 1, lambda: OTHER)
     planner.wait()
@@ -93,7 +93,7 @@ def test_an_offer_that_would_not_pay_any_more_is_dropped() -> None:
 
 
 def test_an_offer_that_waits_is_kept_while_it_pays() -> None:
-    planner = Replanner(Policy(pause=10, rest=0, seconds=0))
+    planner = Replanner(Policy(pause=10, solver_pause=0, solver_seconds=0))
     planner.offers._last_change = 0
     for epoch in range(1, 10):
         ask(planner, 1, epoch, lambda: OTHER)
@@ -138,7 +138,7 @@ def test_a_solver_that_fails_pauses_too(monkeypatch: pytest.MonkeyPatch) -> None
         return optimize(setup, statistics, 0, start)
 
     monkeypatch.setattr(Setup, "optimize", failing)
-    planner.policy = Policy(rest=1e9, alert=1e9)
+    planner.policy = Policy(solver_pause=1e9, solver_pause_if_drifted=1e9)
     for epoch in range(1, 4):
         ask(planner, 0, epoch, lambda: OTHER)
         planner.wait()
@@ -146,7 +146,7 @@ def test_a_solver_that_fails_pauses_too(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_the_solver_pauses_less_when_the_data_has_drifted(monkeypatch: pytest.MonkeyPatch) -> None:
-    planner, limits, optimize = Replanner(Policy(rest=1e9, alert=0)), [], Setup.optimize
+    planner, limits, optimize = Replanner(Policy(solver_pause=1e9, solver_pause_if_drifted=0)), [], Setup.optimize
 
     def noted(
         setup: Setup, statistics: Statistics, seconds: float = 0, start: LogicalPlan | None = None, solver: SolverProcess | None = None

@@ -9,7 +9,7 @@ import pytest
 
 import clash
 from clash.coordinator.adaptive.plan_pricing import price_plan
-from clash.coordinator.checkpoint.generation import _MAX_STATISTICS, GENERATION, Generation, NextGeneration, begin_generation, to_record
+from clash.coordinator.checkpoint.generation import _MAX_STATISTICS, GENERATION, Generation, GenerationStart, begin_generation, to_record
 from clash.coordinator.checkpoint.manifest import Manifest
 from clash.coordinator.control.job import JobSpec, QueryRequest
 from clash.coordinator.control.setup import Setup
@@ -32,7 +32,7 @@ RATES = Statistics(rates={"R": 1e5, "S": 10, "T": 10, "U": 500}, selectivities={
 def first_generation(plan: Plan, **options: Any) -> Generation:
     queries = tuple(QueryRequest(query.name, query.text, tuple(WINDOWS.get(query.name, {}).items())) for query in plan.queries)
     job = JobSpec(tuple(STREAMS), queries, **options)
-    return begin_generation(None, NextGeneration(0, 0, 0, "start"), Setup.of(job), job.record(), plan, Manifest().retained)
+    return begin_generation(None, GenerationStart(0, 0, 0, "start"), Setup.of(job), job.record(), plan, Manifest().retained)
 
 
 def reread(generation: Generation) -> Generation:

@@ -43,7 +43,7 @@ def test_a_changed_program_is_adding_and_removing() -> None:
     run.batch(tables(0))
     run.restart(job(("q", RS), ("r", RST)))
     run.batch(tables(1))
-    assert run.coordinator.generation.setup.names == ("q", "r")
+    assert run.coordinator.generation.setup.query_names == ("q", "r")
     assert run.coordinator.generation.reason == "query p removed; query r added"
     assert run.results("q").num_rows == 64
     assert run.results("r").num_rows == 8**3 - 4**3
@@ -56,7 +56,7 @@ def test_a_program_may_list_no_query_of_its_own() -> None:
     run.batch(tables(1))
     run.restart(job())
     run.batch(tables(2))
-    assert run.coordinator.generation.setup.names == ("p",)
+    assert run.coordinator.generation.setup.query_names == ("p",)
     assert run.results("p").num_rows == 12 * 8  # of T, nothing was retained before
     run.restart(job())
     run.batch(tables(3))
@@ -72,16 +72,16 @@ def test_what_was_changed_at_run_time_stays() -> None:
     run.batch(tables(1))
     run.restart()
     run.batch(tables(2))
-    assert run.coordinator.generation.setup.names == ("q", "r")
-    assert run.coordinator.plan.topology.workers == 3
+    assert run.coordinator.generation.setup.query_names == ("q", "r")
+    assert run.coordinator.loaded_plan.topology.workers == 3
     assert len(run.generations) == 2
     run.restart(job(("q", RS), ("p", ST), ("r", RST), workers=2))  # r is live already under the same text
     run.batch(tables(3))
     assert run.coordinator.generation.setup.query("r").batch == 1
     run.restart(job(("q", RS), workers=1))  # now the program itself has dropped p and r, and wants one worker
     run.batch(tables(4))
-    assert run.coordinator.generation.setup.names == ("q",)
-    assert run.coordinator.plan.topology.workers == 1
+    assert run.coordinator.generation.setup.query_names == ("q",)
+    assert run.coordinator.loaded_plan.topology.workers == 1
     assert run.results("q").num_rows == 400
 
 
@@ -91,11 +91,11 @@ def test_a_program_killed_before_its_first_batch_has_changed_nothing() -> None:
     run.restart(job(("q", RS), ("p", ST)))
     run.restart(job(("q", RS)))
     run.batch(tables(1))
-    assert run.coordinator.generation.setup.names == ("q",)
+    assert run.coordinator.generation.setup.query_names == ("q",)
     run.restart(job(("q", RS), ("p", ST)))
     run.restart(job(("q", RS), ("p", ST)))
     run.batch(tables(2))
-    assert run.coordinator.generation.setup.names == ("q", "p")
+    assert run.coordinator.generation.setup.query_names == ("q", "p")
 
 
 def test_streams_may_be_new_or_go_unread(tmp_path: Path) -> None:

@@ -59,7 +59,7 @@ def refused(call: Callable[[], object], *details: str) -> None:
 def test_a_folder_of_a_live_query(run: InProcessEngine, tmp_path: Path, call: Callable[[Changes, str, Path], object], text: str) -> None:
     refused(lambda: call(run.coordinator.changes, text, tmp_path / "out"), "a int64, b int64", str(tmp_path / "out"))
     run.batch(ROWS)
-    assert "other" in run.coordinator.generation.setup.names
+    assert "other" in run.coordinator.generation.setup.query_names
     assert pq.read_table(tmp_path / "out", partitioning=None).column_names == ["a", "b"]
 
 

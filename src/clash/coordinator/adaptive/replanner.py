@@ -34,26 +34,30 @@ class Policy:
 
     gain: float = 0.1
     """The predicted gain from which on a plan is offered, as a share of the cost."""
-    moved: float = 0.2
+    min_change: float = 0.2
     """The share by which a statistic must change for the plan to be looked at again."""
-    seconds: float = 10.0
+    solver_seconds: float = 10.0
     """The time limit of the solver."""
-    rest: float = 100.0
+    solver_pause: float = 100.0
     """The solver pauses for this many times as long as it took, while the data has not drifted, …"""
-    alert: float = 10.0
+    solver_pause_if_drifted: float = 10.0
     """… and for this many times while it has."""
-    idle: float = 50.0
+    estimate_interval: float = 50.0
     """Estimates are this many times as far apart as they take, while the data has not drifted, …"""
-    busy: float = 5.0
+    estimate_interval_if_drifted: float = 5.0
     """… and this many times while it has."""
     pause: int = 2
     """Epochs between two changes of plan, at least."""
-    longest: int = 64
+    max_pause: int = 64
     """The longest pause, after changes that did not pay."""
+
+    @property
+    def estimate_intervals(self) -> tuple[float, float]:
+        return self.estimate_interval, self.estimate_interval_if_drifted
 
 
 @dataclass(frozen=True)
-class Question:
+class ReplanRequest:
     """Whether there is a better plan than the running one; put at the boundary into `epoch`."""
 
     generation: int
@@ -88,7 +92,7 @@ class _Solved:
 class Replanner:
     def __init__(self, policy: Policy | None = None) -> None:
         self.policy = policy or Policy()
-        self.offers = Offers(self.policy.pause, self.policy.longest)
+        self.offers = Offers(self.policy.pause, self.policy.max_pause)
         self.latest: Statistics | None = None  # the last estimate
         self.failed = False  # a failure is logged once
         self._lock = Lock()
@@ -107,10 +111,11 @@ class Replanner:
         estimates = self._estimates
         return generation != estimates.generation or time.monotonic() >= (estimates.due_if_drifted if drifted else estimates.due)
 
-    def request(self, question: Question, estimate: EstimateStatistics) -> None:
+    def request(self, question: ReplanRequest, estimate: EstimateStatistics) -> None:
         """At a boundary. While an earlier question is open this one is dropped."""
         if self.run_beside(partial(self._answer, question, estimate)):
-            self._estimates = replace(self._estimates, generation=question.generation)
+            with self._lock:
+                self._estimates = replace(self._estimates, generation=question.generation)
 
     def run_beside(self, work: Callable[[], None]) -> bool:
         """Runs the work in a thread, unless the last work still runs; whether it does."""
@@ -147,7 +152,7 @@ class Replanner:
                 _LOG.warning("no better plan was looked for: %s", error, exc_info=True)
             self.failed = True
 
-    def _answer(self, question: Question, estimate: EstimateStatistics) -> None:
+    def _answer(self, question: ReplanRequest, estimate: EstimateStatistics) -> None:
         began = time.monotonic()
         try:
             statistics = estimate()
@@ -156,15 +161,17 @@ class Replanner:
         finally:
             now = time.monotonic()
             took = now - began
-            self._estimates = replace(self._estimates, due=now + self.policy.idle * took, due_if_drifted=now + self.policy.busy * took)
+            due, due_if_drifted = (now + factor * took for factor in self.policy.estimate_intervals)
+            with self._lock:
+                self._estimates = replace(self._estimates, due=due, due_if_drifted=due_if_drifted)
 
-    def _compare(self, question: Question, statistics: Statistics) -> None:
+    def _compare(self, question: ReplanRequest, statistics: Statistics) -> None:
         """Offers the heuristic's plan at once, if it is better; then starts the solver, if its pause is over."""
         plan, policy = question.plan, self.policy
-        self._priced = (question.generation, normal_statistics(statistics, question.setup.by_name))
+        self._priced = (question.generation, normal_statistics(statistics, question.setup.streams_by_name))
         basis = self._solved.basis if self._solved.basis is not None and self._solved.basis[0] == question.generation else None
         solved = basis is not None or plan.optimal or plan.request.time_limit > 0
-        steady = solved and not changed_statistics(plan.request.statistics if basis is None else basis[1], statistics, policy.moved)
+        steady = solved and not changed_statistics(plan.request.statistics if basis is None else basis[1], statistics, policy.min_change)
         if steady and self.offers.current is None:
             return
         old = price_plan(plan, self._priced[1])
@@ -174,7 +181,7 @@ class Replanner:
             self._offer_best(question, old, None)
             return
         better = question.setup.optimize(statistics, start=plan)  # by the heuristic: cheap enough for every epoch
-        changes = changed_statistics(plan.request.statistics, statistics, policy.moved)
+        changes = changed_statistics(plan.request.statistics, statistics, policy.min_change)
         reason = "statistics moved: " + _listed(changes) if changes else "the solver's plan after the first one"
         self._offer_best(question, old, Offer(question.generation, question.epoch, better, reason, (old, better.cost)))
         with self._lock:
@@ -185,9 +192,12 @@ class Replanner:
 
     def _solver_is_due(self, drifted: bool) -> bool:
         last = self._solved
-        return not last.ended or time.monotonic() >= last.ended + (self.policy.alert if drifted else self.policy.rest) * last.took
+        return (
+            not last.ended
+            or time.monotonic() >= last.ended + (self.policy.solver_pause_if_drifted if drifted else self.policy.solver_pause) * last.took
+        )
 
-    def _offer_best(self, question: Question, old: float, new: Offer | None) -> None:
+    def _offer_best(self, question: ReplanRequest, old: float, new: Offer | None) -> None:
         """Offers the new plan or the one on offer, whichever is cheaper under the statistics of now; nothing if neither gains enough."""
         limit = old * (1 - self.policy.gain)
         new = new if new is not None and new.predicted[1] < limit else None
@@ -201,12 +211,12 @@ class Replanner:
 
         self.offers.update(best)
 
-    def _solve(self, question: Question, statistics: Statistics, better: LogicalPlan, reason: str) -> None:
+    def _solve(self, question: ReplanRequest, statistics: Statistics, better: LogicalPlan, reason: str) -> None:
         """In a thread of its own, so that estimates continue meanwhile: its plan is priced by the statistics of its end."""
         began = time.monotonic()
         basis = self._solved.basis
         try:
-            best = question.setup.optimize(statistics, self.policy.seconds, better, self._solver)
+            best = question.setup.optimize(statistics, self.policy.solver_seconds, better, self._solver)
         finally:
             self._solved = _Solved(time.monotonic(), time.monotonic() - began, basis)
         generation, now = self._priced

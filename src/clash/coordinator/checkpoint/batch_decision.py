@@ -22,8 +22,8 @@ FOLDER = "batches"
 class BatchDecision:
     now: int
     """The time of the batch in microseconds."""
-    plan: str
-    """The path of its physical plan."""
+    plan_path: str
+    """Its physical plan."""
     generation: int
     epoch: Epoch
     clocks: Mapping[str, StreamClock]

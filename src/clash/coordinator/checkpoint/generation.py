@@ -69,7 +69,7 @@ GENERATION: Codec[Generation] = Codec(Generation, SHARED, compact=True)
 
 
 @dataclass(frozen=True)
-class NextGeneration:
+class GenerationStart:
     """Where a generation begins, and why."""
 
     number: int
@@ -80,7 +80,7 @@ class NextGeneration:
 
 
 def begin_generation(
-    previous: Generation | None, start: NextGeneration, setup: Setup, program: ProgramRecord, plan: LogicalPlan, state: RetainedState
+    previous: Generation | None, start: GenerationStart, setup: Setup, program: ProgramRecord, plan: LogicalPlan, state: RetainedState
 ) -> Generation:
     """The generation after `previous`, over a state. Raises `PlanError` if the plan must not run."""
     plan = _over_streams(plan, setup)
@@ -93,7 +93,7 @@ def begin_generation(
     history = StoreHistory() if previous is None else previous.stores
     same_rows = previous is not None and previous.timed == topology.timed
     begun = tuple(replace(q, batch=start.batch, arrival=start.arrival) if q.batch is None else q for q in setup.queries)
-    return Generation(
+    generation = Generation(
         number=start.number,
         batch=start.batch,
         arrival=start.arrival,
@@ -106,13 +106,15 @@ def begin_generation(
         predicted=start.predicted,
         bootstraps=bootstraps,
     )
+    vars(generation)["topology"] = topology  # the cached property: it is not built again
+    return generation
 
 
 def _over_streams(plan: LogicalPlan, setup: Setup) -> LogicalPlan:
     """The plan over the streams of now: some may have been added since it was made. A stream that is retained for queries to come has a
     store that no query reads yet."""
     statistics = plan.request.statistics
-    request = replace(plan.request, streams=setup.by_name)
+    request = replace(plan.request, streams=setup.streams_by_name)
     stored = {store.key.stream for store in plan.stores}
     names = [stream.name for stream in setup.streams if stream.keep == "all" and stream.name not in stored]
     extra = tuple(StorePlan(StoreKey(name, None), (Layout("hash"),), statistics.rate(name), 0.0) for name in names)

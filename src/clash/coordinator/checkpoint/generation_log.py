@@ -1,7 +1,8 @@
 """The generations of a checkpoint, and what they cost.
 
-Invariant: a generation is written before the batch that begins it is recorded; one that no batch ran under is left over from a process that
-was killed in between, and its number is used again. Records stay: they say what ran when, and why.
+Invariant: a generation is written before the batch that begins it is recorded; one whose batch was never recorded is
+left over from a process that was killed in between: the next start deletes it, and its number is used again. All others stay: they say what
+ran when, and why.
 """
 
 from __future__ import annotations
@@ -62,7 +63,7 @@ class GenerationLog:
             if self._names is not None and generation.number in self._names.values():
                 self._names = None  # the number was used before, by a generation that no batch ran under
             elif self._names is not None:
-                self._names |= dict.fromkeys(generation.setup.names, generation.number)
+                self._names |= dict.fromkeys(generation.setup.query_names, generation.number)
 
     def forget_except(self, live: set[int]) -> None:
         """Forgets, in memory, the generations to which no live container belongs."""
@@ -126,7 +127,7 @@ def outline_of(generation: Generation) -> GenerationOutline:
         generation=generation.number,
         batch=generation.batch,
         reason=generation.reason,
-        queries=list(generation.setup.names),
+        queries=list(generation.setup.query_names),
         workers=generation.setup.workers,
         stores=len(generation.plan.stores),
         cost=generation.plan.cost,

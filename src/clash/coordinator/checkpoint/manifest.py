@@ -44,7 +44,7 @@ class Manifest:
     batch: int = -1
     now: int = 0
     """The time of the batch in microseconds."""
-    first: int = 0
+    next_number: int = 0
     """The arrival number that the next batch starts with."""
     clocks: Mapping[str, StreamClock] = field(default_factory=dict)
     containers: tuple[ContainerRecord, ...] = ()

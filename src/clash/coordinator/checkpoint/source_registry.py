@@ -58,11 +58,11 @@ class SourceRegistry:
 
 
 def _check_format(data: object, uri: str) -> None:
-    found = data.get("format") if isinstance(data, dict) else None
-    if found != FORMAT:
+    recorded = data.get("format") if isinstance(data, dict) else None
+    if recorded != FORMAT:
         raise CheckpointError(
             "the checkpoint was written by another version of clash",
-            f"{uri} has format {found}, this version writes {FORMAT}",
+            f"{uri} has format {recorded}, this version writes {FORMAT}",
             "use another checkpoint folder, or the version that wrote it",
         )
 

@@ -1,7 +1,7 @@
 """What users request: jobs, set-ups, changes at run time, and programs that start again.
 
-May import `planner` and `sql` (a set-up parses and plans), `lifecycle` and below; knows neither the checkpoint's records nor Spark. Start
-reading in `setup`: every request becomes a function from one set-up to the next.
+May import `planner` and `sql` (a set-up parses and plans), `protocol`, `state` and below; knows neither the checkpoint's records nor Spark.
+Start reading in `setup`: every request becomes a function from one set-up to the next.
 
 | module | holds |
 |---|---|

@@ -96,14 +96,15 @@ class Changes:
     def add_query(self, request: QueryRequest, history: bool = True) -> Change:
         """A new query. With history it also joins tuples that are stored already, without it only those from now on."""
         _check_history(history)
-        return self._request(f"add {request.name}", lambda setup: self._apart(setup, setup.add_query(request, history)), request.name)
+        return self._request_query(f"add {request.name}", request, lambda setup: setup.add_query(request, history))
 
     def replace_query(self, request: QueryRequest, history: bool = True) -> Change:
         """Another query under the same name, at one boundary."""
         _check_history(history)
-        return self._request(
-            f"replace {request.name}", lambda setup: self._apart(setup, setup.replace_query(request, history)), request.name
-        )
+        return self._request_query(f"replace {request.name}", request, lambda setup: setup.replace_query(request, history))
+
+    def _request_query(self, description: str, request: QueryRequest, apply: Callable[[Setup], Setup]) -> Change:
+        return self._request(description, lambda setup: self._refuse_mixed_folders(setup, apply(setup)), request.name)
 
     def remove_query(self, name: str) -> Change:
         return self._request(f"remove {name}", lambda setup: setup.remove_query(name))
@@ -122,7 +123,7 @@ class Changes:
 
         def check(setup: Setup) -> Setup:
             if not setup.fits(plan):
-                hint = f"it needs {', '.join(setup.names)} on {setup.workers} workers"
+                hint = f"it needs {', '.join(setup.query_names)} on {setup.workers} workers"
                 raise OptionError("the plan is for other queries or workers", f"{len(plan.queries)} on {plan.workers}", hint)
             return setup
 
@@ -130,15 +131,15 @@ class Changes:
 
     def restart(self, setup: Setup, description: str) -> Change:
         """What a changed program requests at its start."""
-        return self._request(description, lambda before: self._apart(before, setup))
+        return self._request(description, lambda before: self._refuse_mixed_folders(before, setup))
 
     @property
     def setup(self) -> Setup:
         """As it will be after all requests."""
         return self._pending.setup
 
-    def _apart(self, before: Setup, after: Setup) -> Setup:
-        """Results with other columns stay apart; those of the queries that run may still come."""
+    def _refuse_mixed_folders(self, before: Setup, after: Setup) -> Setup:
+        """Raises if a folder would get results with two sets of columns, counting queries that still write until the boundary."""
         refuse_mixed_columns(after, before, self._running.setup)
         return after
 

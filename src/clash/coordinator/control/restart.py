@@ -58,7 +58,7 @@ def _queries(running: Setup, last: ProgramRecord, declared: Iterable[QueryReques
             queries.append(request)
     names = {query.name for query in queries}
     for name, request in now.items():
-        removed_at_run_time = name in before and before[name].meaning == request.meaning and name not in running.names
+        removed_at_run_time = name in before and before[name].meaning == request.meaning and name not in running.query_names
         if name not in names and not removed_at_run_time:
             queries.append(request)
     return queries
@@ -71,8 +71,8 @@ def _strategy_conflicts(old: Setup, new: Setup) -> Iterable[str]:
 
 def _stream_conflicts(old: Setup, new: Setup, read: set[str]) -> Iterable[str]:
     """Streams may be new, and those that no query reads may be missing; otherwise they have to be what they were."""
-    for name, stream in old.by_name.items():
-        now = new.by_name.get(name)
+    for name, stream in old.streams_by_name.items():
+        now = new.streams_by_name.get(name)
         if now is None and name in read:
             yield f"stream {name} is missing"
         elif now is not None:

@@ -70,7 +70,7 @@ class Setup:
     # ---- changes -----------------------------------------------------------------------------------------------
 
     def add_query(self, request: QueryRequest, history: bool = True) -> Setup:
-        if request.name in self.names:
+        if request.name in self.query_names:
             hint = "give the new one another name, or replace_query"
             raise OptionError("there is a query of that name already", repr(request.name), hint)
         return self._with_queries(request, lambda added: (*self.queries, added), history)
@@ -89,7 +89,7 @@ class Setup:
         return replace(self, workers=workers)
 
     def add_stream(self, stream: Stream) -> Setup:
-        refuse_taken_name(stream.name, self.by_name)
+        refuse_taken_name(stream.name, self.streams_by_name)
         return replace(self, streams=(*self.streams, stream))
 
     def before_batch(self, batch: int) -> Setup:
@@ -104,23 +104,23 @@ class Setup:
     # ---- reading -----------------------------------------------------------------------------------------------
 
     @property
-    def names(self) -> tuple[str, ...]:
+    def query_names(self) -> tuple[str, ...]:
         return tuple(query.name for query in self.queries)
 
     @property
-    def by_name(self) -> dict[str, Stream]:
-        """The streams by name."""
+    def streams_by_name(self) -> dict[str, Stream]:
         return {stream.name: stream for stream in self.streams}
 
     def query(self, name: str) -> LiveQuery:
-        found = next((query for query in self.queries if query.name == name), None)
-        if found is None:
-            raise OptionError("unknown query", repr(name), did_you_mean(str(name), self.names, f"queries are {listed(self.names)}"))
-        return found
+        live = next((query for query in self.queries if query.name == name), None)
+        if live is None:
+            names = self.query_names
+            raise OptionError("unknown query", repr(name), did_you_mean(str(name), names, f"queries are {listed(names)}"))
+        return live
 
     def parse(self, request: QueryRequest, history: bool = True) -> LiveQuery:
         """The request as a query over these streams that has no batch yet."""
-        return LiveQuery(request, parse_query(request.name, request.text, self.by_name, dict(request.windows)), history=history)
+        return LiveQuery(request, parse_query(request.name, request.text, self.streams_by_name, dict(request.windows)), history=history)
 
     @property
     def needed(self) -> set[str]:
@@ -153,8 +153,8 @@ class Setup:
     ) -> LogicalPlan:
         """A plan for the set-up. Without a time limit it is the heuristic's, which never waits for the solver."""
         request = PlanRequest(
-            statistics=normal_statistics(statistics or Statistics(), self.by_name),
-            streams=self.by_name,
+            statistics=normal_statistics(statistics or Statistics(), self.streams_by_name),
+            streams=self.streams_by_name,
             windows={query.name: dict(query.request.windows) for query in self.queries},
             declared=True,
             workers=self.workers,
@@ -183,8 +183,8 @@ def differences(before: Setup, after: Setup) -> list[str]:
             changes.append(f"query {name} replaced" + ("" if query.history else " without history"))
         elif query.request.sink != old[name].request.sink:
             changes.append(f"query {name} writes elsewhere")
-    changes += _each("stream", "added", set(after.by_name) - set(before.by_name))
-    changes += _each("stream", "removed", set(before.by_name) - set(after.by_name))
+    changes += _each("stream", "added", set(after.streams_by_name) - set(before.streams_by_name))
+    changes += _each("stream", "removed", set(before.streams_by_name) - set(after.streams_by_name))
     return changes + [
         f"{name} {getattr(before, name)} → {getattr(after, name)}" for name in _OPTIONS if getattr(before, name) != getattr(after, name)
     ]

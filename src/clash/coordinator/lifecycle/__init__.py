@@ -1,7 +1,7 @@
 """The life of stored rows: when an epoch begins, what is late, how long rows are retained, and how they move and are filled in.
 
-Pure functions over the types of `plan`, `protocol` and `model`; knows neither the checkpoint's records nor Spark. Start reading in
-`watermarks` and `expiry`.
+Functions and frozen classes over `plan`, `topology`, `protocol` and `model`; knows neither the checkpoint's records nor Spark. Start
+reading in `watermarks` and `expiry`.
 
 | module | decides |
 |---|---|

@@ -1,9 +1,12 @@
-"""Which arrivals an intermediate store is filled with next, where nothing else would ever end the second branch of its steps.
+"""Which arrivals an intermediate store is filled with next.
 
-Invariant: ranges of arrivals are filled one after the other, oldest first, until the arrival is reached with which the store was
-introduced; only then does the bound fall, for rows are hidden by it until all of them are there. One store at a time, and about as many
-tuples of its parts per batch as rows are moved by a relayout: what other streams got meanwhile does not count. Where the parts expire, the
-bound falls by itself.
+A store that is introduced while the run goes on lacks the rows that were completed before. Its steps therefore have a second branch, over
+the parts one after the other, for combinations whose parts all arrived before the introduction. Where the parts expire, that branch ends
+with the last of them. Where they do not, the store is filled: ranges of arrivals are probed once more, oldest first.
+
+Invariant: until the backfill reaches the arrival of the introduction, probes ignore backfilled rows (their bound is the introduction), so
+each combination belongs to exactly one branch. Then the bound is removed, and with it the second branch. One store is filled at a time, and
+at most about `max_rows` tuples per batch, counted in the base stores of its own parts.
 """
 
 from __future__ import annotations
@@ -11,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from clash.coordinator.lifecycle.relayout import expires
+from clash.coordinator.lifecycle.expiry import expires
 from clash.coordinator.lifecycle.split_points import split_at
 from clash.coordinator.lifecycle.store_history import Introduction
 from clash.plan.logical import StoreKey
@@ -24,7 +27,7 @@ class BackfillProgress(NamedTuple):
     generation: int
     """The generation that introduced the store."""
     before: int
-    """The store has the rows of all parts that arrived before."""
+    """The store has all rows whose parts arrived before this arrival."""
 
 
 Progress = Mapping[str, BackfillProgress]
@@ -33,7 +36,11 @@ Introduced = Mapping[str, Introduction]
 
 def filled_stores(introduced: Introduced, progress: Progress) -> frozenset[str]:
     """The stores that have all rows that were completed before they were introduced."""
-    return frozenset(store for store, since in introduced.items() if progress.get(store) == (since.generation, since.arrival))
+    return frozenset(
+        store
+        for store, introduction in introduced.items()
+        if (done := progress.get(store)) is not None and (done.generation, done.before) == (introduction.generation, introduction.arrival)
+    )
 
 
 def next_range(
@@ -58,7 +65,7 @@ def next_range(
         done = progress.get(store.id)
         # Before the oldest row of some part nothing was completed.
         first = done.before if done is not None and done.generation == introduction.generation else max(oldest_parts)
-        unread = first_copies((record for record in containers if record.last >= first), layouts)
+        unread = first_copies((record for record in containers if record.last_arrival >= first), layouts)
         scanned = [record.counting_from(first) for part in parts for record in unread if record.store == part]  # of a self-join twice
         return BackfillRange(store.id, first, split_at(scanned, max_rows, introduction.arrival))
     return None

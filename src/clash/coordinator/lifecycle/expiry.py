@@ -73,3 +73,8 @@ def _has_passed(watermark: int | None, latest: list[int], spans: Mapping[int, in
     """Whether the watermark lies beyond everything that the row's parts can be matched with."""
     ends = [latest[at] + span for at, span in spans.items() if span is not None]
     return watermark is not None and bool(ends) and min(ends) < watermark
+
+
+def expires(topology: Topology, store: str) -> bool:
+    """Whether the rows of a store expire by themselves: windows bound them, and watermarks move."""
+    return topology.store[store].horizon is not None and all(stream.lateness is not None for stream in topology.streams)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+from clash.coordinator.lifecycle.expiry import expires
 from clash.coordinator.lifecycle.split_points import remaining_rows, rows_before, split_at
 from clash.plan.topology import Topology
 from clash.protocol.batch import Tuning
@@ -28,17 +29,12 @@ def choose_relayouts(
     budget = float(tuning.relayout_rows)
     for generation, store in sorted(_to_move(older, topology, tuning.old_layouts)):
         records = older[generation, store]
-        before = split_at(records, budget, max(record.last for record in records) + 1)
+        before = split_at(records, budget, max(record.last_arrival for record in records) + 1)
         budget -= rows_before(records, before)
         ranges.append(RelayoutRange(store, generation, before))
         if budget <= 0:
             break
     return tuple(ranges)
-
-
-def expires(topology: Topology, store: str) -> bool:
-    """Whether the rows of a store expire by themselves: windows bound them, and watermarks move."""
-    return topology.store[store].horizon is not None and all(stream.lateness is not None for stream in topology.streams)
 
 
 def _to_move(older: Mapping[tuple[int, str], Sequence[ContainerRecord]], topology: Topology, old_layouts: int) -> Iterator[tuple[int, str]]:

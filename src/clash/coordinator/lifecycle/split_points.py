@@ -15,7 +15,7 @@ from clash.protocol.containers import ContainerRecord
 
 def remaining_rows(record: ContainerRecord) -> float:
     """About how many rows of a container count."""
-    return rows_before([record], record.last + 1)
+    return rows_before([record], record.last_arrival + 1)
 
 
 def rows_before(records: Iterable[ContainerRecord], arrival: int) -> float:
@@ -36,7 +36,7 @@ def split_at(records: Collection[ContainerRecord], max_rows: float, end: int) ->
 
 def _arrived(record: ContainerRecord, arrival: int) -> float:
     """How many of its rows, counting or not, arrived before it, if they arrived evenly between split points."""
-    points = (record.first, *record.split_points, record.last + 1)
+    points = (record.first_arrival, *record.split_points, record.last_arrival + 1)
     at = bisect_left(points, arrival)
     if at in (0, len(points)):
         return float(record.rows if at else 0)

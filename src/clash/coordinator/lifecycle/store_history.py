@@ -16,7 +16,7 @@ from clash.protocol.containers import ContainerRecord, LayoutVersion, oldest_arr
 
 
 class Introduction(NamedTuple):
-    """With what an intermediate store begins."""
+    """When an intermediate store began."""
 
     generation: int
     arrival: int
@@ -72,17 +72,21 @@ class StoreHistory:
         Of the containers' ages only how they compare with the bounds goes in, so that the bounds, and with them the topology, stay the same
         from batch to batch."""
         oldest = oldest_arrivals(containers)
-        least = min(oldest.values(), default=first_arrival)
-        introduced = {store: since.arrival for store, since in self.introduced.items() if since.arrival > least}
-        late_queries = {query: arrival for query, arrival in added.items() if arrival > least}
+        oldest_arrival = min(oldest.values(), default=first_arrival)
+        introduced = {store: since.arrival for store, since in self.introduced.items() if since.arrival > oldest_arrival}
+        bounded_queries = {query: arrival for query, arrival in added.items() if arrival > oldest_arrival}
         columns = {
-            store: late
+            store: bounded
             for store, since_by_column in self.columns.items()
-            if (late := {name: since for name, since in since_by_column.items() if since > least})
+            if (bounded := {name: since for name, since in since_by_column.items() if since > oldest_arrival})
         }
-        bounds = {*introduced.values(), *late_queries.values(), *(since for late in columns.values() for since in late.values())}
+        bounds = {
+            *introduced.values(),
+            *bounded_queries.values(),
+            *(since for by_column in columns.values() for since in by_column.values()),
+        }
         if not bounds:
             return VisibilityBounds()
-        ages = {store: max((bound for bound in bounds if bound <= first), default=0) for store, first in oldest.items()}
-        fresh = frozenset(query for query in without_history if query in late_queries)
-        return VisibilityBounds(introduced, filled & introduced.keys(), filling, late_queries, fresh, columns, ages)
+        oldest_bounds = {store: max((bound for bound in bounds if bound <= first), default=0) for store, first in oldest.items()}
+        fresh = frozenset(query for query in without_history if query in bounded_queries)
+        return VisibilityBounds(introduced, filled & introduced.keys(), filling, bounded_queries, fresh, columns, oldest_bounds)
