@@ -44,7 +44,7 @@ class KnownSizes:
     def __init__(self, sizes: Mapping[tuple[str, ...], float], estimate: Callable[[SubJoin], float]) -> None:
         """`estimate`: rows of a sub-join by rates and selectivities alone."""
         self._estimate = estimate
-        self._factors: dict[tuple[str, ...], float] = {}
+        self._factors: dict[tuple[tuple[str, ...], SubJoin], float] = {}
         by_streams: dict[tuple[str, ...], list[_KnownSize]] = {}
         for key, size in sizes.items():
             known_size = _parse_key(key, size)
@@ -94,11 +94,13 @@ class KnownSizes:
         return None
 
     def _factor_of(self, known_size: _KnownSize, join: SubJoin) -> float:
-        factor = self._factors.get(known_size.key)
+        """Of one join: queries may join the streams of a key by different predicates, and each of these joins has the known size."""
+        key = known_size.key, join
+        factor = self._factors.get(key)
         if factor is None:
-            self._factors[known_size.key] = 1.0  # neutral while the factors of the smaller known joins inside are computed
+            self._factors[key] = 1.0  # neutral while the factors of the smaller known joins inside are computed
             estimate = self._estimate(join) * self.factor(join)
-            factor = self._factors[known_size.key] = known_size.size / estimate if estimate > 0 else 1.0
+            factor = self._factors[key] = known_size.size / estimate if estimate > 0 else 1.0
         return factor
 
 
