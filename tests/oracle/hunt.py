@@ -26,7 +26,7 @@ def look_at(seed: int, changes: bool = False) -> tuple[int, str | None]:
     return seed, failure(drawn(seed, changes))
 
 
-def told(seed: int, what: str, case: Case) -> Iterator[str]:
+def report(seed: int, what: str, case: Case) -> Iterator[str]:
     yield f"seed {seed}: {what}"
     small = smallest(case)
     yield f"the smallest history with it ({small.count()} rows in {len(small.batches)} batches): {failure(small)}"
@@ -42,7 +42,7 @@ def main(first: int, count: int, jobs: int = 1, changes: bool = False) -> int:
         for seed, what in pool.map(look, seeds, chunksize=5) if jobs > 1 else map(look, seeds):
             if what is not None:
                 bad += 1
-                for line in told(seed, what, drawn(seed, changes)):
+                for line in report(seed, what, drawn(seed, changes)):
                     sys.stdout.write(line + "\n")
                 sys.stdout.flush()
             elif seed % 100 == 99:

@@ -23,7 +23,7 @@ def test_all_sinks_agree_and_a_restart_goes_on(spark: Any, checkpoint: str, tmp_
         declare(made, spark, tmp_path)
         made.query("kept", JOIN)
         made.query("files", JOIN, sink=clash.sinks.Parquet(tmp_path / "out"))
-        made.query("queue_bytes", JOIN, sink=clash.sinks.Memory())
+        made.query("memory", JOIN, sink=clash.sinks.Memory())
         made.query("each", JOIN, sink=clash.sinks.ForeachBatch(lambda df, batch: handed.update({batch: df.toArrow()})))
         made.query("shown", "SELECT R.a, S.b FROM R JOIN S ON R.a = S.a", sink=clash.sinks.Console(rows=3))
         return made
