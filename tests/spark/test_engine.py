@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -67,7 +68,10 @@ def stream_of(spark: Any) -> Any:
         (lambda e, s: clash.Engine(s, "x").start(), "no query"),
     ],
 )
-def test_mistakes(spark: Any, checkpoint: str, ask: Callable[[Any, Any], object], what: str) -> None:
+def test_mistakes(
+    spark: Any, checkpoint: str, ask: Callable[[Any, Any], object], what: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)  # a start makes the checkpoint's folder, for its lock, before it looks for queries
     engine = clash.Engine(spark, checkpoint)
     for name in "RS":
         engine.stream(name, stream_of(spark))
