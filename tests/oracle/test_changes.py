@@ -23,7 +23,7 @@ from .broken import BROKEN, PROGRAMS, row_filters_do_not_count
 from .case import Ask, Batch, Case, Change
 from .compare import ran
 from .histories import random_history
-from .hunt import told
+from .hunt import report
 from .programs import after, same
 from .shrink import failure
 
@@ -35,7 +35,7 @@ def test_seeded_histories(first: int) -> None:
     for seed in range(first, first + 12):
         case = random_history(Random(seed))
         what = failure(case)
-        assert what is None, "\n".join(told(seed, what, case))
+        assert what is None, "\n".join(report(seed, what, case))
 
 
 def test_histories_have_what_they_are_for() -> None:

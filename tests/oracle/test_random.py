@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from .generate import random_case
-from .hunt import told
+from .hunt import report
 from .shrink import failure
 
 
@@ -28,4 +28,4 @@ def test_seeded_histories(first: int) -> None:
     for seed in range(first, first + 15):
         case = random_case(Random(seed))
         what = failure(case)
-        assert what is None, "\n".join(told(seed, what, case))
+        assert what is None, "\n".join(report(seed, what, case))
