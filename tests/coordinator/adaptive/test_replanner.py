@@ -8,7 +8,7 @@ from threading import Event, Thread
 import pyarrow as pa
 import pytest
 
-from clash.coordinator.adaptive.replanner import EstimateStatistics, Policy, Replanner, ReplanRequest, changed_statistics
+from clash.coordinator.adaptive.replanner import ESTIMATING, EstimateStatistics, Policy, Replanner, ReplanRequest, changed_statistics
 from clash.coordinator.control.job import JobSpec, QueryRequest
 from clash.coordinator.control.setup import Setup
 from clash.inprocess.engine import InProcessEngine
@@ -115,10 +115,9 @@ def test_a_solver_of_an_old_generation_does_not_replace_an_offer(monkeypatch: py
 
     monkeypatch.setattr(Setup, "optimize", slow)
     ask(planner, 0, 1, lambda: OTHER)
-    assert planner._estimating is not None
-    planner._estimating.join()
+    planner._background.join(ESTIMATING)
     ask(planner, 1, 5, lambda: OTHER)
-    planner._estimating.join()
+    planner._background.join(ESTIMATING)
     go.set()
     planner.wait()
     offer = planner.offers.take(1, 9)
@@ -175,8 +174,7 @@ def test_after_closing_nothing_runs(caplog: pytest.LogCaptureFixture) -> None:
     closing.start()
     go.set()
     closing.join()
-    assert planner._estimating is not None
-    assert not planner._estimating.is_alive()
+    assert not planner._background.is_running(ESTIMATING)
     ask(planner, 0, 2, lambda: 1 / 0)  # type: ignore[arg-type, return-value]
     planner.wait()
     assert caplog.records == []

@@ -9,6 +9,7 @@ reading in `replanner`.
 | `drift_detector` | a cheap test whether the data has changed, so that estimating is worth its cost |
 | `plan_pricing` | what a running plan would cost under other statistics |
 | `replanner` | looks for a better plan in the background, and offers it at a boundary |
+| `background` | threads beside the stream |
 | `offers` | the plan on offer, and how often plans may change |
 | `generation_cost` | what a generation has cost, and whether a change of plan paid |
 """

@@ -13,8 +13,9 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from threading import Lock, Thread
+from threading import Lock
 
+from clash.coordinator.adaptive.background import Background
 from clash.coordinator.adaptive.offers import Offer, Offers
 from clash.coordinator.adaptive.plan_pricing import price_plan
 from clash.coordinator.control.setup import Setup
@@ -26,6 +27,7 @@ from clash.sql.statistics_text import normal_statistics
 _LOG = logging.getLogger("clash")
 EstimateStatistics = Callable[[], Statistics | None]  # it takes a while
 _MAX_SHOWN = 3
+ESTIMATING, SOLVING = "clash-replan", "clash-solve"  # the names of threads
 
 
 @dataclass(frozen=True)
@@ -97,9 +99,7 @@ class Replanner:
         self.failed = False  # a failure is logged once
         self._lock = Lock()
         self._solver = SolverProcess()
-        self._closed = False
-        self._estimating: Thread | None = None
-        self._solving: Thread | None = None
+        self._background = Background(self._guarded)
         self._estimates = _Estimates()
         self._solved = _Solved()
         self._priced = (-1, Statistics())  # the generation whose plans were compared last, and by which statistics
@@ -119,24 +119,16 @@ class Replanner:
 
     def run_beside(self, work: Callable[[], None]) -> bool:
         """Runs the work in a thread, unless the last work still runs; whether it does."""
-        with self._lock:
-            free = not self._closed and (self._estimating is None or not self._estimating.is_alive())
-            if free:  # A program that ends waits for it: native code must not be left in the middle.
-                self._estimating = Thread(target=self._guarded, args=(work,), name="clash-replan", daemon=False)
-                self._estimating.start()
-        return free
+        return self._background.start(ESTIMATING, work)
 
     def wait(self, timeout: float | None = None) -> None:
         """Until the open question is answered, by the solver too."""
-        if self._estimating is not None:
-            self._estimating.join(timeout)
-        if self._solving is not None:
-            self._solving.join(timeout)
+        self._background.join(ESTIMATING, timeout)
+        self._background.join(SOLVING, timeout)
 
     def close(self) -> None:
         """Ends what can be ended and waits for the rest, a fraction of a second: another run may have the checkpoint then."""
-        with self._lock:
-            self._closed = True
+        self._background.close()
         self._solver.close()
         self.wait()
 
@@ -184,11 +176,8 @@ class Replanner:
         changes = changed_statistics(plan.request.statistics, statistics, policy.min_change)
         reason = "statistics moved: " + _listed(changes) if changes else "the solver's plan after the first one"
         self._offer_best(question, old, Offer(question.generation, question.epoch, better, reason, (old, better.cost)))
-        with self._lock:
-            if not self._closed and self._solver_is_due(question.drifted) and (self._solving is None or not self._solving.is_alive()):
-                work = partial(self._solve, question, statistics, better, reason)
-                self._solving = Thread(target=self._guarded, args=(work,), name="clash-solve", daemon=True)
-                self._solving.start()
+        if self._solver_is_due(question.drifted):
+            self._background.start(SOLVING, partial(self._solve, question, statistics, better, reason), daemon=True)
 
     def _solver_is_due(self, drifted: bool) -> bool:
         last = self._solved
