@@ -22,8 +22,8 @@ def test_a_number_that_no_batch_ran_under_is_used_again() -> None:
     run = InProcessEngine(STREAMS, {"q": QUERY, "r": QUERY})
     first, log = run.coordinator.generation, run.coordinator.log
     assert log.last_query("q") is not None
-    log.write(replace(first, number=1))
-    log.write(replace(first, number=1, setup=first.setup.remove_query("q")))
+    log.write(replace(first, number=1, batch=1))
+    log.write(replace(first, number=1, batch=1, setup=first.setup.remove_query("q")))
     last = log.last_query("q")
     assert last is not None
     assert last.name == last.query.name == "q"
@@ -44,3 +44,20 @@ def test_concurrent_lookups_of_a_name_find_the_same(monkeypatch: pytest.MonkeyPa
     for thread in threads:
         thread.join()
     assert [query is not None and query.name for query in found] == ["q", "q"]
+
+
+def test_a_query_whose_only_batch_was_decided_again_without_it_never_had_the_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Found by a random history: results were read from the empty folder of a query that no batch ran under."""
+    table = {name: pa.table({"a": pa.array([1], pa.int64())}) for name in "RS"}
+    run = InProcessEngine(STREAMS, {"q": QUERY})
+    run.batch(table)
+    replaced = replace(run.job, queries=(replace(run.job.queries[0], text="SELECT R.a AS other, S.a AS more FROM R JOIN S ON R.a = S.a"),))
+    run.restart(replaced)
+    monkeypatch.setenv("CLASH_FAILPOINT", "before-manifest!raise")
+    with pytest.raises(RuntimeError):
+        run.batch(table)
+    monkeypatch.delenv("CLASH_FAILPOINT")
+    run.restart(replace(run.job, queries=()))
+    run.batch({})
+    run.restart()
+    assert run.results("q").to_pylist() == [{"a": 1}]

@@ -60,10 +60,7 @@ class GenerationLog:
         write_json(self.storage, generation_path(generation.number), data)
         self._cached[generation.number], self._outlines[generation.number] = generation, outline
         with self._names_lock:
-            if self._names is not None and generation.number in self._names.values():
-                self._names = None  # the number was used before, by a generation that no batch ran under
-            elif self._names is not None:
-                self._names |= dict.fromkeys(generation.setup.query_names, generation.number)
+            self._names = None  # it may take the place of another: of its number, or of its first batch
 
     def forget_except(self, live: set[int]) -> None:
         """Forgets, in memory, the generations to which no live container belongs."""
@@ -79,13 +76,11 @@ class GenerationLog:
             write_record(self.storage, _cost_path(number), _COST, cost)
 
     def last_query(self, name: str) -> LiveQuery | None:
-        """The query that had this name last, live or not."""
+        """The query that had this name last, live or not; not one whose only batch was decided again without it."""
         with self._names_lock:
             if self._names is None:
-                names: dict[str, int] = {}
-                for number in self._recorded():
-                    names |= dict.fromkeys(self._outline(number).queries, number)
-                self._names = names
+                effective = {self._outline(number).batch: number for number in self._recorded()}  # of one batch the later one counts
+                self._names = {query: number for number in sorted(effective.values()) for query in self._outline(number).queries}
             number_of_last = self._names.get(name)
         if number_of_last is None:
             return None
