@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 import numpy as np
 import pyarrow as pa
@@ -175,14 +175,10 @@ class _IngestTask:
 
         if not edge_filter.row_filters:
             return holds(edge_filter.conditions, column, block.rows, self.spec.timezone)
-        return self._retained(stream, edge_filter, block)
+        return self._retained(stream, edge_filter, block, column)
 
-    def _retained(self, stream: Stream, edge_filter: EdgeFilter, block: Block) -> Bools:
+    def _retained(self, stream: Stream, edge_filter: EdgeFilter, block: Block, column: Callable[[Col], pa.Array]) -> Bools:
         """Which rows the store that the edge leads to retains: those that one of its row filters keeps."""
-
-        def column(col: Col) -> pa.Array:
-            return block.columns[f"{stream.name}.{col.column}"]
-
         retained = np.zeros(block.rows, np.bool_)
         for row_filter in edge_filter.row_filters:
             passes = holds(row_filter.filters, column, block.rows, self.spec.timezone)
