@@ -22,8 +22,18 @@ class Parquet:
     path: str | os.PathLike[str]
 
     def __post_init__(self) -> None:
-        if not isinstance(self.path, str | os.PathLike) or not str(self.path).strip():
+        if not isinstance(self.path, str | os.PathLike) or not isinstance(os.fspath(self.path), str) or not str(self.path).strip():
             raise OptionError("the path of a Parquet sink is not a path", repr(self.path), 'write clash.sinks.Parquet("out/q1")')
+        path = os.fspath(self.path)
+        if any(character < " " or character == "\x7f" for character in path):
+            raise OptionError("the path of a Parquet sink has control characters", repr(path), 'write clash.sinks.Parquet("out/q1")')
+        name = self.url.rstrip("/").rpartition("/")[2]
+        if name.startswith(("_", ".")) and name != "..":
+            raise OptionError(
+                "readers leave out the folder of a Parquet sink",
+                f"{path!r}: names that begin with _ or . are hidden",
+                "give it another name, such as out/q1",
+            )
 
     @property
     def url(self) -> str:

@@ -63,7 +63,7 @@ def test_leftovers_of_a_killed_attempt_are_swept(tmp_path: Path) -> None:
     (tmp_path / "state" / "s_R" / "b000000001-dead-c0-s0-r1-ff.clash").write_bytes(b"half a container")
     staging = tmp_path / "results" / "q" / "_staging"
     staging.mkdir(parents=True, exist_ok=True)
-    (staging / "part-000000001-dead-r1-w0-ff-0.parquet").write_bytes(b"half a result")
+    (staging / f"part-000000001-{run.coordinator.sources.identity}-0000dead-r1-w0-ff-0.parquet").write_bytes(b"half a result")
     run.restart()
     assert not list(tmp_path.rglob("*dead*"))
     run.batch({name: table(1) for name in "RST"})

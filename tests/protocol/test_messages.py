@@ -23,14 +23,16 @@ from clash.protocol.messages import (
     unpack_block,
 )
 from clash.protocol.reports import IngestReport, ProbeCount, Report, ResultFile, RoundReport, StoreChanges
-from clash.protocol.result_files import RESULT_FILE, file_location, file_name, published_path, staged_path
+from clash.protocol.result_files import file_location, file_name, origin_of, published_path, staged_path
 from clash.statistics.collected import Collected
 
 RECORD = ContainerRecord("state/s/b1.clash", "s", 1, 2, 3, 4, 5, 6, 7, ((8, 9), (-(2**63), 2**63 - 1)))
 CHANGES = StoreChanges(2, (RECORD, replace(RECORD, counts_from=6, writer="t", split_points=(6, 7))), ("state/s/b0.clash",))
 FILES = (ResultFile("q", "part-0.parquet", 3),)
 SPEC = BatchSpec(
-    uri="memory:x", plan_path="plans/1.json", generation=3, timezone="Europe/Berlin", batch=4, attempt="a", partitions=2, workers=3,
+    uri="memory:x",
+    checkpoint="0123456789ab", plan_path="plans/1.json", generation=3,
+    timezone="Europe/Berlin", batch=4, attempt="a", partitions=2, workers=3,
     rounds=2,
     now=5, first_number=6, watermarks={"R": None, "S": -7}, containers=(RECORD,), sinks={"q": ("memory:y", "")},
     layouts={"s": (LayoutVersion(1, (ALL,), 2), LayoutVersion(3, (Layout("hash", "a", Relation("R", 1)),), 3))},
@@ -77,8 +79,10 @@ def test_a_block_reaches_another_worker_unchanged(start: int, rows: int) -> None
 
 
 def test_result_files_are_staged_beside_where_they_are_published() -> None:
-    name = file_name(12, "00c0ffee", "r1-w0-ab", 3)
-    assert RESULT_FILE.fullmatch(name)
+    name = file_name(12, "0123456789ab", "00c0ffee", "r1-w0-ab", 3)
+    assert origin_of(name) == (12, "0123456789ab")
+    assert origin_of("part-000000012-00c0ffee-r1-w0-ab-3.parquet") == (12, None)  # of format 6
+    assert origin_of("part-0.parquet") is None
     assert (staged_path("results/q", name), published_path("results/q", name)) == (f"results/q/_staging/{name}", f"results/q/{name}")
     assert (staged_path("", name), published_path("", name)) == (f"_staging/{name}", name)
 

@@ -44,7 +44,7 @@ def test_json_is_canonical_and_durable(tmp_path: Path, monkeypatch: pytest.Monke
     monkeypatch.setattr(os, "fsync", flushed.append)
     write_json(storage, "f", {"b": [1, 2.5], "a": "ü"})
     assert len(flushed) == 2  # the file and its folder
-    assert storage.read("f").to_pybytes() == '{"a":"ü","b":[1,2.5]}\n'.encode()
+    assert storage.read("f").to_pybytes() == '{"a":"ü","b":[1,2.5]}\n{"crc32":"082aadd4"}\n'.encode()
     write_json(storage, "f", {}, durable=False)
     assert len(flushed) == 2
     write_json(storage, "new/folder/f", {})
@@ -62,6 +62,19 @@ def test_json_that_does_not_parse_is_refused(content: bytes) -> None:
     assert caught.value.what == "a record is corrupt"
     assert "memory:records/the/file.json: " in caught.value.detail
     assert caught.value.hint
+
+
+@given(st.integers(0), st.integers(1, 255))
+def test_every_damaged_byte_and_every_cut_is_noticed(at: int, damage: int) -> None:
+    storage = MemoryStorage("damaged")
+    write_json(storage, "r.json", {"batch": 7, "rows": [1, 2, 3], "name": "größer"})
+    content = bytearray(storage.read("r.json").to_pybytes())
+    torn, at = bytes(content[: at % len(content)]), at % len(content)
+    content[at] ^= damage
+    for wrong in (bytes(content), torn, bytes(content) + b"\n"):
+        storage.write("r.json", [wrong])
+        with pytest.raises(StateError, match="a record is corrupt"):
+            read_json(storage, "r.json")
 
 
 def test_typed_records_survive_a_round_trip_and_are_refused_if_of_another_type() -> None:

@@ -70,7 +70,9 @@ class Checkpoint:
         """A batch that finds these containers; `older` are the older layouts of stores that have some."""
         topology = self.topology
         spec = BatchSpec(
-            uri=self.uri, plan_path=self.path, generation=self.generation, timezone="UTC", batch=1, attempt="00c0ffee", partitions=1,
+            uri=self.uri,
+            checkpoint="0123456789ab", plan_path=self.path, generation=self.generation,
+            timezone="UTC", batch=1, attempt="00c0ffee", partitions=1,
             workers=topology.workers, rounds=topology.rounds, now=7 * SECOND, first_number=0, watermarks={}, containers=containers,
             sinks={query.name: (self.uri, f"results/{query.name}") for query in topology.queries},
             layouts={store.id: (*(older or {}).get(store.id, ()), self.version(store.id)) for store in topology.stores},

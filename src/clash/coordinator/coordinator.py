@@ -8,7 +8,7 @@ of queries, workers or plan is a new generation, which begins with the first bat
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
@@ -26,6 +26,7 @@ from clash.coordinator.checkpoint.manifest import Manifest, write_manifest
 from clash.coordinator.cleanup import leftovers, obsolete_after
 from clash.coordinator.committed_batch import CommittedBatch
 from clash.coordinator.control.changes import Changes, Pending, RunningSetup
+from clash.coordinator.control.folder_owner import ResultFolders
 from clash.coordinator.control.job import JobSpec
 from clash.coordinator.control.result_folders import assign_result_folders
 from clash.coordinator.control.setup import LiveQuery, Setup
@@ -34,7 +35,8 @@ from clash.coordinator.lifecycle.epochs import Epoch, next_epoch
 from clash.coordinator.lifecycle.relayout import choose_relayouts
 from clash.coordinator.lifecycle.watermarks import StreamClock, advance_clocks
 from clash.coordinator.next_manifest import next_manifest
-from clash.coordinator.recovery import Recovered, recover
+from clash.coordinator.publication import ResultPublisher
+from clash.coordinator.recovery import Recovered, establish, recover
 from clash.errors import CheckpointError, ClashError
 from clash.model.block_columns import NUMBER_BITS
 from clash.model.statistics import Statistics
@@ -42,6 +44,7 @@ from clash.plan.logical import LogicalPlan
 from clash.protocol.batch import BatchSpec, Tuning
 from clash.protocol.messages import Payload
 from clash.state.failpoints import reach
+from clash.state.json_records import RESTORE
 
 
 class DecidedBatch(NamedTuple):
@@ -53,10 +56,17 @@ class DecidedBatch(NamedTuple):
 
 
 class Coordinator:
-    """One per run. `plan` overrides the first plan, and `plan_override`, called at each boundary, those after it: both for tests."""
+    """One per run. `plan` overrides the first plan, and `plan_override`, called at each boundary, those after it: both for tests. `check`
+    refuses a start for reasons of the caller's, before it changes anything on disk."""
 
     def __init__(
-        self, uri: str, job: JobSpec, timezone: str = "UTC", plan: LogicalPlan | None = None, tuning: Tuning | None = None
+        self,
+        uri: str,
+        job: JobSpec,
+        timezone: str = "UTC",
+        plan: LogicalPlan | None = None,
+        tuning: Tuning | None = None,
+        check: Callable[[Recovered], None] | None = None,
     ) -> None:
         self.job, self.timezone, self.tuning = job, timezone, tuning or Tuning()
         self.plan_override: PlanOverride | None = None
@@ -64,27 +74,33 @@ class Coordinator:
         recovered: Recovered = recover(uri, job, timezone, plan)
         self.storage, self.log, self.plan_files = recovered.storage, recovered.log, recovered.plan_files
         self.uri = self.storage.uri
-        self.sources, self.publisher = recovered.sources, recovered.publisher
+        self.sources = recovered.sources
+        self.publisher = ResultPublisher(self.uri, self.sources.identity, recovered.queries)
+        self.folders = ResultFolders(self.uri, self.sources.identity, lambda: self.last, adopts=recovered.is_format_6)
         self.collector = StatisticsCollector(self.storage)
-        self.changes = Changes(recovered.running, self.planning_statistics)
+        self.changes = Changes(recovered.running, self.planning_statistics, self.folders.check_new)
         self._boundaries = BoundaryRequests()
         self._newest_generation = recovered.newest_generation  # of the generations on disk
         self._superseded = recovered.superseded  # a decision on disk that the program's changes replace
         self.manifest = recovered.manifest
         self.active = recovered.active
-        self.loaded_plan = recovered.plan
         self._progress = recovered.progress
         self._decided = None if recovered.decision is None else DecidedBatch(recovered.decision, self.sources.order)
+        self.folders.check_at_start(recovered.queries, self.generation.setup.streams_by_name)
         if not self._is_running(recovered.setup):
             self.changes.restart(recovered.setup, "start with another program")
             self._boundaries.request()
+        if check is not None:
+            check(recovered)
+        plan_path = establish(recovered, self.folders)  # the start is certain: from here on the disk changes
+        self.loaded_plan = self.active.load_plan(plan_path)
         self.sources.extend(stream.name for stream in job.streams)
         self._write_costs()
         self.storage.sweep()  # what killed writers left half written: no process writes now
         self.publisher.sweep_torn()
         self.sweep()
         on_disk = recovered.decision or recovered.superseded
-        self.storage.delete(self.plan_files.remove_except({recovered.plan_path, *(() if on_disk is None else (on_disk.plan_path,))}))
+        self.storage.delete(self.plan_files.remove_except({plan_path, *(() if on_disk is None else (on_disk.plan_path,))}))
 
     def close(self, error: ClashError | None = None) -> None:
         """The run has ended, perhaps with an error: nothing waits for a batch, and nothing works beside it."""
@@ -102,6 +118,11 @@ class Coordinator:
     def generation(self) -> Generation:
         """The generation of the batch that was begun last."""
         return self.active.generation
+
+    @property
+    def queries_to_publish(self) -> tuple[LiveQuery, ...]:
+        """Those of the last committed batch, and those of the batch that was begun last: one may have replaced another of its name."""
+        return *self.log.read(self.manifest.generation).setup.queries, *self.generation.setup.queries
 
     def query(self, name: str) -> LiveQuery | None:
         """The query that has this name or, if none does, had it last."""
@@ -131,7 +152,7 @@ class Coordinator:
             raise CheckpointError(
                 "the two halves of the checkpoint do not fit together",
                 f"Spark goes on with batch {batch}, but we have {f'batch {self.last}' if self.last >= 0 else 'none'} last ({self.uri})",
-                "restore both from one copy, or start with an empty checkpoint folder",
+                RESTORE,
             )
         if self._progress.state in (BatchState.DECIDED, BatchState.RUNNING) and self._decided is not None:
             decision = self._decided.decision
@@ -144,6 +165,7 @@ class Coordinator:
         self._progress.move(BatchState.RUNNING, batch)
         return BatchSpec(
             uri=self.uri,
+            checkpoint=self.sources.identity,
             plan_path=decision.plan_path,
             generation=decision.generation,
             timezone=self.timezone,
@@ -191,12 +213,12 @@ class Coordinator:
         manifest = self.manifest
         if batch != manifest.batch:
             raise AssertionError(f"batch {batch} is not the last one committed, {manifest.batch}")
-        paths = self.publisher.publish(manifest)
+        queries = self.log.read(manifest.generation).setup.queries
+        paths = self.publisher.publish(manifest, queries)
         if self._progress.batch == batch:  # otherwise the next batch is decided: Spark may be behind us by a commit that it lost
             self._progress.move(BatchState.PUBLISHED, batch)
-        names = self.log.read(manifest.generation).setup.query_names
         reach("after-publish")
-        return CommittedBatch.of(manifest, {name: tuple(paths.get(name, ())) for name in names})
+        return CommittedBatch.of(manifest, {name: tuple(paths.get(name, ())) for name in (query.name for query in queries)})
 
     def handed_over(self, batch: int) -> None:
         """The functions that take results have those of the batch: their files are deleted."""
@@ -274,6 +296,7 @@ class Coordinator:
             self.changes.refuse(pending, error)
             return None, self.active
         self.log.write(generation)
+        self.folders.claim(generation.setup.queries)
         reach("after-generation")
         return pending, ActiveGeneration(self.storage, self.timezone, self.log, generation.number, self.plan_files)
 
@@ -284,6 +307,7 @@ class Coordinator:
         number = max(self.generation.number, self._newest_generation) + 1
         start = GenerationStart(number, batch, self.manifest.next_number << NUMBER_BITS, chosen.reason, chosen.predicted)
         setup = assign_result_folders(setup, self.log.last_query, number)
+        self.folders.check_new(setup, self.generation.setup)  # others may have come to a folder since it was requested
         return begin_generation(self.generation, start, setup, self.job.record(), plan, self.manifest.retained)
 
     def _is_running(self, setup: Setup) -> bool:

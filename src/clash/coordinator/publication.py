@@ -1,24 +1,28 @@
 """Result files and late rows after the commit of their batch: moved to their place, handed over, swept.
 
-Invariant: a file is moved to its place only after the manifest that lists it is written, and moving it again does no harm. Files that are
-handed over to functions stay until the next batch has begun.
+Invariant: a file is moved to its place only after the manifest that lists it is written, and moving it again does no harm. A file that is
+neither staged nor published is lost, and never taken as published. Files that are handed over to functions stay until the next batch has
+begun. Only files of this checkpoint are swept.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 from clash.coordinator.checkpoint.manifest import Manifest
 from clash.coordinator.control.setup import LiveQuery
-from clash.protocol.result_files import LATE, STAGING, file_location, published_path, staged_path
+from clash.errors import StateError
+from clash.protocol.reports import ResultFile
+from clash.protocol.result_files import LATE, STAGING, file_location, origin_of, published_path, staged_path
+from clash.state.json_records import RESTORE
 from clash.state.storage import Storage, open_storage
 
 
 class ResultPublisher:
-    """Publishes the results of all queries that the process has come across. `uri`: the checkpoint's."""
+    """Publishes the results of all queries that the process has come across. `uri` and `identity` are the checkpoint's."""
 
-    def __init__(self, uri: str, queries: Iterable[LiveQuery]) -> None:
-        self.uri = uri
+    def __init__(self, uri: str, identity: str, queries: Iterable[LiveQuery]) -> None:
+        self.uri, self.identity = uri, identity
         self.queries: Mapping[str, LiveQuery] = {}
         self.add_queries(queries)
 
@@ -30,16 +34,22 @@ class ResultPublisher:
         """By query, the storage of its result files and the folder in it."""
         return {name: query.result_location(self.uri) for name, query in self.queries.items()}
 
-    def publish(self, manifest: Manifest) -> dict[str, list[str]]:
-        """Moves the files to their place, unless they are there already; their full names, by destination."""
+    def publish(self, manifest: Manifest, queries: Collection[LiveQuery]) -> dict[str, list[str]]:
+        """Moves the files to their place, unless they are there already; their full names, by destination. StateError if one is lost.
+        `queries`: those of the batch, of which some may be replaced by now."""
         results: dict[str, list[str]] = {}
+        locations = {query.name: query.result_location(self.uri) for query in queries}
+        functions = {query.name for query in queries if query.request.sink.is_function}
         for file in manifest.files:
-            storage, folder = self._location(file.destination)
+            uri, folder = file_location(self.uri, locations, file.destination)
+            storage = open_storage(uri)
             staged, published = staged_path(folder, file.name), published_path(folder, file.name)
             if storage.exists(staged):
                 storage.move(staged, published)
-            elif self._is_function(file.destination) and not storage.exists(published):
-                continue  # handed over before
+            elif not storage.exists(published):
+                if file.destination in functions:
+                    continue  # handed over before
+                raise _lost(file, manifest.batch, storage.label(published))
             results.setdefault(file.destination, []).append(storage.url(published))
         return results
 
@@ -56,9 +66,9 @@ class ResultPublisher:
         for destination in (*self.queries, *(f"{LATE}{stream}" for stream in streams)):
             storage, folder = self._location(destination)
             staged = storage.list(published_path(folder, STAGING))
-            storage.delete([staged_path(folder, name) for name in staged if (destination, name) not in listed])
+            storage.delete([staged_path(folder, name) for name in staged if self._is_own(name) and (destination, name) not in listed])
             if self._is_function(destination):
-                obsolete = [name for name in storage.list(folder) if (destination, name) not in listed]
+                obsolete = [name for name in storage.list(folder) if self._is_own(name) and (destination, name) not in listed]
                 storage.delete([published_path(folder, name) for name in obsolete])
 
     def sweep_torn(self) -> None:
@@ -72,3 +82,18 @@ class ResultPublisher:
 
     def _is_function(self, destination: str) -> bool:
         return destination in self.queries and self.queries[destination].request.sink.is_function
+
+    def _is_own(self, name: str) -> bool:
+        """Whether a file is of this checkpoint; names of format 6 do not say it, and are in folders that belong to it."""
+        origin = origin_of(name)
+        return origin is not None and origin.checkpoint in (self.identity, None)
+
+
+def _lost(file: ResultFile, batch: int, published: str) -> StateError:
+    late = file.destination.startswith(LATE)
+    whose = f"late rows of stream {file.destination.removeprefix(LATE)}" if late else f"query {file.destination}"
+    return StateError(
+        "a file of committed results is lost",
+        f"{whose}, batch {batch}: {published} is neither staged nor published, it had {file.rows} rows",
+        f"{RESTORE}; if it was published and taken away since, put a file of that name in its place until the run has started",
+    )

@@ -38,6 +38,8 @@ class Tuning:
 class BatchSpec:
     uri: str
     """The storage of the checkpoint."""
+    checkpoint: str
+    """The checkpoint's identity, which is part of the names of result files."""
     plan_path: str
     """The physical plan in it."""
     generation: int

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from clash.codec import Codec
 from clash.columnar.block import Ints
 from clash.model.layout import ALL, Layout
 
@@ -56,6 +57,20 @@ class ContainerRecord:
     def counting_from(self, arrival: int) -> ContainerRecord:
         """The same container, of which only rows from that arrival on count."""
         return replace(self, counts_from=max(arrival, self.counts_from))
+
+
+_RECORD: Codec[ContainerRecord] = Codec(ContainerRecord)
+
+
+def describe(record: ContainerRecord) -> Any:
+    """What a container says of itself, as JSON data. Its size is not known when it is written."""
+    return _RECORD.encode(replace(record, bytes=0))
+
+
+def is_described(record: ContainerRecord, description: Any) -> bool:
+    """Whether the record is of the container that describes itself so. Stores that begin with it, and rows that moved, do not matter."""
+    written = replace(record, store=record.writer or record.store, writer=None, counts_from=0)
+    return bool(describe(written) == description)
 
 
 class LayoutVersion(NamedTuple):

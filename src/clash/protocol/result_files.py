@@ -1,21 +1,37 @@
 """How files of results and of late rows are named: tasks stage them, the coordinator publishes them.
 
-Invariant: a file is written under a name that no other attempt uses, in a folder that readers leave out, and is moved to its place only
-after the commit of its batch.
+Invariant: a file is written under a name that no other attempt and no other checkpoint uses, in a folder that readers leave out, and is
+moved to its place only after the commit of its batch. Its name says which batch of which checkpoint it belongs to.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from typing import NamedTuple
 
 STAGING = "_staging"
 LATE = "late/"
-RESULT_FILE = re.compile(r"part-\d{9}-[0-9a-f]{8}-.*\.parquet")
+_FILE_NAME = re.compile(r"part-(\d{9})-(?:([0-9a-f]{12})-)?[0-9a-f]{8}-.*\.parquet")  # without an identity up to format 6
 
 
-def file_name(batch: int, attempt: str, task: str, number: int) -> str:
-    return f"part-{batch:09d}-{attempt}-{task}-{number}.parquet"
+class FileOrigin(NamedTuple):
+    """What the name of a result file says."""
+
+    batch: int
+    checkpoint: str | None
+    """The identity of the checkpoint; None in names of format 6."""
+
+
+def file_name(batch: int, checkpoint: str, attempt: str, task: str, number: int) -> str:
+    """`checkpoint`: its identity, 12 hexadecimal digits."""
+    return f"part-{batch:09d}-{checkpoint}-{attempt}-{task}-{number}.parquet"
+
+
+def origin_of(name: str) -> FileOrigin | None:
+    """None for a file that is not one of ours."""
+    match = _FILE_NAME.fullmatch(name)
+    return None if match is None else FileOrigin(int(match[1]), match[2])
 
 
 def file_location(uri: str, sinks: Mapping[str, tuple[str, str]], destination: str) -> tuple[str, str]:

@@ -12,6 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from clash.coordinator.control.job import JobSpec, QueryRequest, refuse_taken_name
 from clash.coordinator.coordinator import Coordinator
+from clash.coordinator.recovery import Recovered
 from clash.errors import CheckpointError, ClashError, OptionError
 from clash.hints import listed
 from clash.model.durations import parse_duration
@@ -23,9 +24,11 @@ from clash.spark.declarations import declare_query, declare_stream, warn_about_s
 from clash.spark.failures import explain_failure
 from clash.spark.package_shipping import ship_package
 from clash.spark.query_launcher import QueryLauncher
+from clash.spark.result_handover import sinks_at_start
 from clash.spark.run import Run
 from clash.sql import parse_query
 from clash.state.checkpoint_lock import CheckpointLock
+from clash.state.json_records import RESTORE
 from clash.state.storage import open_storage
 
 _LOG = logging.getLogger("clash")
@@ -127,8 +130,8 @@ class Engine:
         uri = f"{self._checkpoint}/clash"
         lock = CheckpointLock(open_storage(uri))
         try:
-            coordinator = Coordinator(uri, job, str(self._spark.conf.get("spark.sql.session.timeZone")))
-            self._check_spark_checkpoint(coordinator)
+            timezone = str(self._spark.conf.get("spark.sql.session.timeZone"))
+            coordinator = Coordinator(uri, job, timezone, check=self._check_start)
             ship_package(self._spark.sparkContext)
             launcher = QueryLauncher(self._checkpoint, self._frames, available_now, interval)
             self._run = Run(self._spark, coordinator, launcher, self._sinks, self._declare, lock.release)
@@ -151,17 +154,18 @@ class Engine:
         """Adds a stream that was declared on the run, for later runs of this engine."""
         self._streams[stream.name], self._frames[stream.name] = stream, df
 
-    def _check_spark_checkpoint(self, coordinator: Coordinator) -> None:
+    def _check_start(self, recovered: Recovered) -> None:
         """Spark's half of the checkpoint must exist if there are committed batches: otherwise Spark would begin with batch 0 again, over
-        what the sources have now. All streams that Spark has recorded as sources must be declared."""
-        folder = f"{self._checkpoint}/spark"
-        if coordinator.last >= 0 and not open_storage(folder).exists("metadata"):
+        what the sources have now. All streams that Spark has recorded as sources must be declared, and all functions that take results."""
+        folder, last = f"{self._checkpoint}/spark", recovered.manifest.batch
+        sinks_at_start(recovered.queries, recovered.setup.queries, self._sinks)
+        if last >= 0 and not open_storage(folder).exists("metadata"):
             raise CheckpointError(
                 "the two halves of the checkpoint do not fit together",
-                f"{folder} is empty, but batch {coordinator.last} is committed",
-                "restore both from one copy, or start with an empty checkpoint folder",
+                f"{folder} is empty, but batch {last} is committed",
+                RESTORE,
             )
-        missing = [name for name in coordinator.sources.order if name not in self._frames]
+        missing = [name for name in recovered.sources.order if name not in self._frames]
         if missing:
             raise CheckpointError(
                 "a stream of the checkpoint is missing",

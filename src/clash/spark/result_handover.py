@@ -5,7 +5,7 @@ Invariant: the files of a batch stay until Spark begins the next one, so a batch
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import islice
 from typing import Any
@@ -51,12 +51,11 @@ class Sinks:
         self._all[request] = sink
 
 
-def sinks_at_start(coordinator: Coordinator, given: Mapping[str, Sink | None]) -> Sinks:
-    """The sinks of the queries that a checkpoint continues with: as the program declares them, else as they are recorded."""
-    sinks = Sinks()
-    requested = coordinator.changes.setup.queries
-    committed = coordinator.log.read(coordinator.manifest.generation).setup.queries
-    for live in (*committed, *coordinator.generation.setup.queries, *requested):
+def sinks_at_start(running: Iterable[LiveQuery], requested: Iterable[LiveQuery], given: Mapping[str, Sink | None]) -> Sinks:
+    """The sinks of the queries that a checkpoint continues with: as the program declares them, else as they are recorded. `running`: the
+    queries of the last batch and of the next; `requested`: those that the program wants."""
+    sinks, requested = Sinks(), tuple(requested)
+    for live in (*running, *requested):
         sinks[live.request] = chosen_sink(live.request, given)
     for live in requested:
         if live.request.sink.kind == "foreach" and sinks[live.request] is None:

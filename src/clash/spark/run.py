@@ -52,7 +52,7 @@ class Run:
     ) -> None:
         self._spark, self._coordinator, self._launcher, self._given, self._declare = spark, coordinator, launcher, given, declare
         self._release = release
-        self._sinks = sinks_at_start(coordinator, given)
+        self._sinks = sinks_at_start(coordinator.queries_to_publish, coordinator.changes.setup.queries, given)
         self._handover = ResultHandover(spark, coordinator, self._sinks)
         self._batches = BatchFunction(coordinator, self._committed)
         self._progress = Progress(coordinator.last)

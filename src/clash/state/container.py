@@ -1,7 +1,8 @@
 """Containers: an Arrow record batch and the indexes over it in one file, which is read by mapping it.
 
 The file consists of: magic; the batch as an Arrow IPC stream; the arrays of the indexes; a footer in JSON with the offsets and sizes of
-all these parts and the CRC-32 of everything before it; a tail with length and CRC-32 of the footer, the file's size, and the magic again.
+all these parts, what the writer says of the container, and the CRC-32 of everything before it; a tail with length and CRC-32 of the
+footer, the file's size, and the magic again.
 Each part starts at a multiple of 64 bytes. Arrow aligns the columns inside the batch to 8 bytes (pyarrow offers no other choice), so no
 64-bit value crosses a cache line. Size, magic and footer are checked whenever a container is opened, the body only on request.
 """
@@ -20,6 +21,7 @@ import pyarrow as pa
 
 from clash.columnar.index import Index
 from clash.errors import StateError
+from clash.state.json_records import RESTORE
 from clash.state.storage import Storage
 
 _MAGIC = b"CLASHC01"
@@ -37,15 +39,21 @@ class Container:
     path: str
     batch: pa.RecordBatch
     indexes: Mapping[str, Index]
+    bytes: int
+    """The size of the file."""
+    description: Any
+    """JSON data: what the writer says of the container; None in containers of format 6."""
 
 
-def write_container(storage: Storage, path: str, batch: pa.RecordBatch, indexes: Mapping[str, Index]) -> int:
-    """Write a container and return its size in bytes. Large buffers are passed to the storage without a copy."""
+def write_container(storage: Storage, path: str, batch: pa.RecordBatch, indexes: Mapping[str, Index], description: Any = None) -> int:
+    """Write a container and return its size in bytes. Large buffers are passed to the storage without a copy.
+
+    `description`: JSON data, kept in the file so that what others record of it can be compared with it."""
     body = _Body()
     body.add([_MAGIC])
     batch_range = body.add(_stream(batch))
     index_ranges = {name: _add_index(body, index) for name, index in indexes.items()}
-    footer = {"batch": batch_range, "indexes": index_ranges, "crc32": body.pad()}
+    footer = {"batch": batch_range, "indexes": index_ranges, "crc32": body.pad(), "description": description}
     text = json.dumps(footer, separators=(",", ":")).encode()
     size = body.size + len(text) + _TAIL.size
     return storage.write(path, [*body.pieces, text, _TAIL.pack(len(text), zlib.crc32(text), size, _MAGIC)])
@@ -69,9 +77,8 @@ def read_container(storage: Storage, path: str, verify: bool = False) -> Contain
             for name, arrays in footer["indexes"].items()
         }
     except (ValueError, TypeError, AttributeError, KeyError, OSError, StopIteration, pa.ArrowException) as error:
-        hint = "restore that file from a copy, or start with an empty checkpoint"
-        raise StateError("a container is corrupt", f"{storage.label(path)}: {error}", hint) from error
-    return Container(path, batch, indexes)
+        raise StateError("a container is corrupt", f"{storage.label(path)}: {error}", RESTORE) from error
+    return Container(path, batch, indexes, buffer.size, footer.get("description"))
 
 
 class _Body:

@@ -1,8 +1,12 @@
-"""Small records as JSON files: equal data give equal bytes, and a damaged file is refused with its name."""
+"""Small records as JSON files with a checksum: equal data give equal bytes, and a damaged or edited file is refused with its name.
+
+A record is two lines: the data, and `{"crc32":"…"}` with the CRC-32 of the first line. Both are JSON, so tools for JSON lines read it.
+"""
 
 from __future__ import annotations
 
 import json
+import zlib
 from typing import Any, TypeVar
 
 from clash.codec import Codec, dump
@@ -10,7 +14,7 @@ from clash.errors import StateError
 from clash.state.storage import Storage
 
 _T = TypeVar("_T")
-_HINT = "restore that file from a copy, or start with an empty checkpoint"
+RESTORE = "restore the checkpoint and its result folders from one copy, or start anew with empty ones"
 
 
 def write_record(storage: Storage, path: str, codec: Codec[_T], record: _T) -> int:
@@ -24,23 +28,36 @@ def read_record(storage: Storage, path: str, codec: Codec[_T]) -> _T:
     try:
         return codec.decode(data)
     except ValueError as error:
-        raise StateError("a record is corrupt", f"{storage.label(path)}: {error}", _HINT) from error
+        raise StateError("a record is corrupt", f"{storage.label(path)}: {error}", RESTORE) from error
 
 
 def write_json(storage: Storage, path: str, data: Any, durable: bool = True) -> int:
     """Write JSON data and return the size of the file in bytes. Data must be JSON: NaN and keys that are not strings are not."""
-    return storage.write(path, [dump(data).encode() + b"\n"], durable=durable)
+    return storage.write(path, [with_checksum(dump(data).encode() + b"\n")], durable=durable)
 
 
 def read_json(storage: Storage, path: str) -> Any:
     """The data of a record; StateError if it is damaged. It is never taken from a cache, because records are replaced under one name."""
     content = storage.read(path, mapped=False).to_pybytes()
     try:
-        if not content.endswith(b"\n"):
-            raise ValueError("its end is missing")
-        return json.loads(content.decode(), parse_constant=_refuse)
+        return json.loads(_checked(content).decode(), parse_constant=_refuse)
     except (ValueError, RecursionError) as error:
-        raise StateError("a record is corrupt", f"{storage.label(path)}: {error}", _HINT) from error
+        raise StateError("a record is corrupt", f"{storage.label(path)}: {error}", RESTORE) from error
+
+
+def with_checksum(line: bytes) -> bytes:
+    """A record of a line of JSON, which ends with a line break."""
+    return line + b'{"crc32":"%08x"}\n' % zlib.crc32(line)
+
+
+def _checked(content: bytes) -> bytes:
+    """The line of data of a record; ValueError if it does not match its checksum."""
+    line, end, _ = content.partition(b"\n")
+    if not end or len(content) < len(with_checksum(line + end)):
+        raise ValueError("its end is missing")
+    if content != with_checksum(line + end):
+        raise ValueError("it does not match its checksum")
+    return line
 
 
 def _refuse(constant: str) -> Any:

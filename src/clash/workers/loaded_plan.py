@@ -14,6 +14,8 @@ from clash.plan.codecs import PHYSICAL_PLAN
 from clash.plan.physical import PhysicalPlan, StoreCopy, TypedColumn
 from clash.plan.topology import StoreRule
 from clash.protocol.batch import BatchSpec
+from clash.protocol.plan_files import plan_path
+from clash.state.json_records import RESTORE
 from clash.state.storage import open_storage
 
 
@@ -62,9 +64,11 @@ def plan_of(spec: BatchSpec) -> LoadedPlan:
 def load_plan(uri: str, path: str, timezone: str) -> LoadedPlan:
     """The physical plan of a file, which is named after its content."""
     storage = open_storage(uri)
+    text = bytes(storage.read(path))
     try:
-        plan = PHYSICAL_PLAN.loads(bytes(storage.read(path)))
+        if plan_path(text) != path:
+            raise ValueError("it is not what its name says")
+        plan = PHYSICAL_PLAN.loads(text)
     except ValueError as error:
-        hint = "restore that file from a copy, or start with an empty checkpoint"
-        raise StateError("a plan is corrupt", f"{storage.label(path)}: {error}", hint) from error
+        raise StateError("a plan is corrupt", f"{storage.label(path)}: {error}", RESTORE) from error
     return LoadedPlan(plan, timezone)

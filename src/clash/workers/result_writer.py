@@ -45,7 +45,7 @@ class ResultWriter:
     def _finish(self, destination: str) -> None:
         file = self.open.pop(destination)
         uri, folder = file_location(self.spec.uri, self.spec.sinks, destination)
-        name = file_name(self.spec.batch, self.spec.attempt, self.task, len(self.files))
+        name = file_name(self.spec.batch, self.spec.checkpoint, self.spec.attempt, self.task, len(self.files))
         content = file.close()
         try:
             open_storage(uri).write(staged_path(folder, name), [content])

@@ -16,7 +16,7 @@ from clash.columnar.block import Block, concat
 from clash.model.block_columns import ARRIVAL
 from clash.plan.physical import StoreCopy
 from clash.protocol.batch import BatchSpec
-from clash.protocol.containers import ContainerRecord, LayoutVersion, after_relayout, split_points
+from clash.protocol.containers import ContainerRecord, LayoutVersion, after_relayout, describe, split_points
 from clash.protocol.reports import StoreChanges
 from clash.state.container import write_container
 from clash.state.storage import open_storage
@@ -144,8 +144,8 @@ class WorkerStores:
         batch = block.to_batch(schema)
         indexes = {path.name: index_block(self.plan, copy, block, path.name) for path in copy.paths}
         path = f"state/{copy.store}/{self._file_name(copy)}"
-        size = write_container(self.storage, path, batch, indexes)
-        record = self._record(copy, block, path, size)
+        record = self._record(copy, block, path)
+        record = replace(record, bytes=write_container(self.storage, path, batch, indexes, describe(record)))
         merged_paths = {r.path for r in merged}
         self.live[key] = _by_age(r for r in (*self.live.get(key, ()), record) if r.path not in merged_paths)
         self.added = [r for r in self.added if r.path not in merged_paths] + [record]
@@ -156,7 +156,7 @@ class WorkerStores:
         spec = self.spec
         return f"b{spec.batch:09d}-{spec.attempt}-c{copy.number}-s{self.worker}-r{self.round}-{os.urandom(4).hex()}.clash"
 
-    def _record(self, copy: StoreCopy, block: Block, path: str, size: int) -> ContainerRecord:
+    def _record(self, copy: StoreCopy, block: Block, path: str) -> ContainerRecord:
         arrivals = block.ints(ARRIVAL)
         return ContainerRecord(
             path=path,
@@ -165,7 +165,7 @@ class WorkerStores:
             generation=self._today(copy.store).generation,
             slot=self.worker,
             rows=block.rows,
-            bytes=size,
+            bytes=0,
             first_arrival=int(arrivals.min()),
             last_arrival=int(arrivals.max()),
             time_ranges=tuple((int(times.min()), int(times.max())) for times in map(block.ints, copy.part_times)),

@@ -107,9 +107,9 @@ def test_a_stream_at_run_time() -> None:
 
 def test_another_sink_is_the_same_query(tmp_path: Path) -> None:
     first = job(("q", RS))
-    Coordinator(str(tmp_path), first)
+    Coordinator(str(tmp_path / "checkpoint"), first)
     moved = replace(first, queries=(replace(first.queries[0], sink=SinkSpec("parquet", str(tmp_path / "out"))),))
-    coordinator = Coordinator(str(tmp_path), moved)
+    coordinator = Coordinator(str(tmp_path / "checkpoint"), moved)
     assert coordinator.begin(0, 0, 1) is not None
     assert coordinator.generation.reason == "query q writes elsewhere"
     assert coordinator.generation.setup.query("q").batch == 0

@@ -12,7 +12,7 @@ import pytest
 from clash.coordinator.control.changes import Changes
 from clash.coordinator.control.job import JobSpec, QueryRequest, SinkSpec
 from clash.coordinator.coordinator import Coordinator
-from clash.errors import OptionError
+from clash.errors import CheckpointError, OptionError
 from clash.inprocess.engine import InProcessEngine
 from clash.model.stream import Stream
 
@@ -75,10 +75,13 @@ def test_a_folder_of_a_removed_query(run: InProcessEngine, tmp_path: Path) -> No
     changes.remove_query("q")
     run.batch(ROWS)
     refused(lambda: changes.add_query(request("p", TEXTS, tmp_path / "out")), "files", "b string")
-    changes.add_query(request("p", NUMBERS, tmp_path / "out"))
+    with pytest.raises(CheckpointError, match="belongs to another query") as caught:
+        changes.add_query(request("p", NUMBERS, tmp_path / "out"))
+    assert "results of query q" in caught.value.detail
+    changes.add_query(request("q", NUMBERS, tmp_path / "out"))
     run.batch(ROWS)
     assert pq.read_table(tmp_path / "out", partitioning=None).num_rows == 1 + 3  # R.b was not retained meanwhile
-    changes.remove_query("p")
+    changes.remove_query("q")
     run.batch(ROWS)
     for file in (tmp_path / "out").glob("*.parquet"):
         file.unlink()
@@ -105,11 +108,13 @@ def test_a_changed_program(run: InProcessEngine, tmp_path: Path) -> None:
 def test_another_checkpoint(run: InProcessEngine, tmp_path: Path) -> None:
     refused(lambda: Coordinator(str(tmp_path / "anew"), job(request("q", TEXTS, tmp_path / "out"))), "files")
     assert not (tmp_path / "anew" / "job.json").exists()
-    Coordinator(str(tmp_path / "anew"), job(request("q", NUMBERS, tmp_path / "out")))
+    with pytest.raises(CheckpointError, match="belongs to another checkpoint"):
+        Coordinator(str(tmp_path / "anew"), job(request("q", NUMBERS, tmp_path / "out")))
+    assert not (tmp_path / "anew").exists()
 
 
 def test_files_of_others_are_not_judged(run: InProcessEngine, tmp_path: Path) -> None:
     (tmp_path / "others").mkdir()
     pq.write_table(pa.table({"z": [1]}), tmp_path / "others" / "part-0.parquet")
-    (tmp_path / "others" / "part-000000001-0123abcd-torn.parquet").write_bytes(b"PAR1")
+    (tmp_path / "others" / "part-00000-0123abcd-torn.snappy.parquet").write_bytes(b"PAR1")
     run.coordinator.changes.add_query(request("p", TEXTS, tmp_path / "others"))

@@ -54,6 +54,14 @@ class GenerationLog:
             self._cached[number] = read_record(self.storage, generation_path(number), GENERATION)
         return self._cached[number]
 
+    def hold(self, generation: Generation) -> None:
+        """Keeps a generation in memory that is written later."""
+        self._cached[generation.number] = generation
+
+    def numbers(self) -> list[int]:
+        """The generations that are on disk, in order."""
+        return self._recorded()
+
     def write(self, generation: Generation) -> None:
         outline = outline_of(generation)
         data = {**GENERATION.encode(to_record(generation)), "outline": _OUTLINE.encode(outline)}  # readable without the rest

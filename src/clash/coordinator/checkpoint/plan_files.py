@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Collection
 
 from clash.plan.codecs import PHYSICAL_PLAN
 from clash.plan.physical import PhysicalPlan
+from clash.protocol.plan_files import FOLDER, plan_path
 from clash.state.storage import Storage
-
-_FOLDER = "plans"
 
 
 class PlanFiles:
@@ -17,12 +15,12 @@ class PlanFiles:
 
     def __init__(self, storage: Storage) -> None:
         self._storage = storage
-        self._paths = {f"{_FOLDER}/{name}" for name in storage.list(_FOLDER)}
+        self._paths = {f"{FOLDER}/{name}" for name in storage.list(FOLDER)}
 
     def write(self, plan: PhysicalPlan) -> str:
         """The path of the plan's file, which is written unless it exists."""
         text = PHYSICAL_PLAN.dumps(plan).encode()
-        path = f"{_FOLDER}/{hashlib.sha256(text).hexdigest()[:16]}.json"
+        path = plan_path(text)
         if path not in self._paths:
             self._storage.write(path, [text], durable=True)
             self._paths.add(path)

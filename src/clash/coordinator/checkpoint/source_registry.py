@@ -1,21 +1,25 @@
-"""The checkpoint's own record: its format, its time zone, and the order in which Spark reads the streams.
+"""The checkpoint's own record: its format, its identity, its time zone, and the order in which Spark reads the streams.
 
-Invariant: a stream's place never changes, and new ones come behind the others: Spark knows its sources by their number.
+Invariant: a stream's place never changes, and new ones come behind the others: Spark knows its sources by their number. The identity is
+drawn once, when the checkpoint is created, and is part of the names of its result files.
 """
 
 from __future__ import annotations
 
+import json
+import secrets
 from collections.abc import Iterable
 from dataclasses import dataclass
 from threading import Lock
 
 from clash.codec import Codec
+from clash.coordinator.checkpoint.format_6 import FORMAT_6
 from clash.errors import CheckpointError
-from clash.state.json_records import read_json, write_record
+from clash.state.json_records import read_record, write_record
 from clash.state.storage import Storage
 
-FORMAT = 6
-_PATH = "job.json"
+FORMAT = 7
+PATH = "job.json"
 
 
 @dataclass(frozen=True)
@@ -23,48 +27,59 @@ class _Record:
     format: int
     timezone: str
     sources: tuple[str, ...]
+    identity: str = ""
+    """Twelve hexadecimal digits; empty in format 6."""
 
 
 _CODEC: Codec[_Record] = Codec(_Record)
 
 
 def is_new(storage: Storage) -> bool:
-    return not storage.exists(_PATH)
+    return not storage.exists(PATH)
+
+
+def format_of(storage: Storage) -> int:
+    """The format of an existing checkpoint; CheckpointError if this version cannot read it."""
+    content = storage.read(PATH, mapped=False).to_pybytes().partition(b"\n")[0]
+    try:
+        data = json.loads(content)
+    except (ValueError, RecursionError):
+        return FORMAT  # damaged: reading the record says so
+    recorded = data.get("format") if isinstance(data, dict) else None
+    if recorded not in (FORMAT, FORMAT_6):
+        raise CheckpointError(
+            "the checkpoint was written by another version of clash",
+            f"{storage.uri} has format {recorded}, this version reads {FORMAT_6} and {FORMAT}",
+            "use the version that wrote it, or start anew with empty checkpoint and result folders",
+        )
+    return int(recorded)
 
 
 class SourceRegistry:
-    """`order`: the streams by their place. A new checkpoint begins with `first`."""
+    """`order`: the streams by their place. A new checkpoint begins with `first`. Reading changes nothing: `write` creates or upgrades."""
 
     def __init__(self, storage: Storage, timezone: str, first: Iterable[str] = ()) -> None:
         self._storage, self._timezone = storage, timezone
         self._lock = Lock()  # calls and batches may extend it
-        self.order: tuple[str, ...] = ()
-        if is_new(storage):
-            self.extend(first)
-            return
-        data = read_json(storage, _PATH)
-        _check_format(data, storage.uri)
-        record = _CODEC.decode(data)
+        record = _Record(FORMAT, timezone, tuple(first)) if is_new(storage) else read_record(storage, PATH, _CODEC)
         _check_timezone(record.timezone, timezone, storage.uri)
-        self.order = record.sources
+        self.order: tuple[str, ...] = record.sources
+        self.identity = record.identity or secrets.token_hex(6)
+
+    def write(self) -> None:
+        record = _Record(FORMAT, self._timezone, self.order, self.identity)
+        write_record(self._storage, PATH, _CODEC, record)
 
     def extend(self, streams: Iterable[str]) -> None:
         with self._lock:
-            new = [name for name in streams if name not in self.order]
-            if new:
-                order = (*self.order, *new)
-                write_record(self._storage, _PATH, _CODEC, _Record(FORMAT, self._timezone, order))
-                self.order = order
-
-
-def _check_format(data: object, uri: str) -> None:
-    recorded = data.get("format") if isinstance(data, dict) else None
-    if recorded != FORMAT:
-        raise CheckpointError(
-            "the checkpoint was written by another version of clash",
-            f"{uri} has format {recorded}, this version writes {FORMAT}",
-            "use another checkpoint folder, or the version that wrote it",
-        )
+            before = self.order
+            self.order = tuple(dict.fromkeys((*before, *streams)))
+            if self.order != before:
+                try:
+                    self.write()
+                except BaseException:
+                    self.order = before
+                    raise
 
 
 def _check_timezone(recorded: str, now: str, uri: str) -> None:

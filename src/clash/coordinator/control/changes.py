@@ -80,10 +80,15 @@ class RunningSetup:
 
 
 class Changes:
-    """`statistics`: returns those to plan with."""
+    """`statistics`: returns those to plan with; `check_folders(after, *before)`: refuses folders that belong to others."""
 
-    def __init__(self, running: RunningSetup, statistics: Callable[[], Statistics | None]) -> None:
-        self._statistics = statistics
+    def __init__(
+        self,
+        running: RunningSetup,
+        statistics: Callable[[], Statistics | None],
+        check_folders: Callable[..., None],
+    ) -> None:
+        self._statistics, self._check_folders = statistics, check_folders
         self._settled = Condition()  # held briefly: boundaries take it, too
         self._calls = Lock()  # held while planning: one call after the other
         self._running = running
@@ -139,8 +144,10 @@ class Changes:
         return self._pending.setup
 
     def _refuse_mixed_folders(self, before: Setup, after: Setup) -> Setup:
-        """Raises if a folder would get results with two sets of columns, counting queries that still write until the boundary."""
+        """Raises if a folder belongs to others, or would get results with two sets of columns, counting queries that still write until the
+        boundary."""
         refuse_mixed_columns(after, before, self._running.setup)
+        self._check_folders(after, before, self._running.setup)
         return after
 
     def _request(

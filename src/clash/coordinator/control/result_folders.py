@@ -18,7 +18,7 @@ from clash.coordinator.control.setup import LiveQuery, Setup
 from clash.errors import OptionError
 from clash.expressions import arrow_type
 from clash.model.query import Query
-from clash.protocol.result_files import RESULT_FILE
+from clash.protocol.result_files import origin_of
 from clash.state.storage import open_storage
 
 Columns = list[tuple[str, pa.DataType]]
@@ -72,7 +72,7 @@ def _written(path: str, folder: str, before: Iterable[Setup]) -> Iterator[tuple[
             if live.request.sink.folder == folder:
                 yield f"query {live.name} writes to {path} until then, and gives", _columns(live.query)
     storage = open_storage(path)
-    names = [name for name in storage.list() if RESULT_FILE.fullmatch(name)]  # files of others are not judged
+    names = [name for name in storage.list() if origin_of(name) is not None]  # files of others are not judged
     with suppress(pa.ArrowInvalid):  # not readable by anyone
         for name in names[-1:]:  # they are all alike
             schema = pq.read_schema(pa.BufferReader(storage.read(name)))

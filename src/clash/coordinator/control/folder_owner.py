@@ -1,0 +1,151 @@
+"""Whom a folder of results belongs to: one query of one checkpoint.
+
+Invariant: a query writes to a folder, and files in it are swept or moved, only while the marker in it names the checkpoint and the query.
+No file of a batch after the last committed one is published, so such files are of another life of the checkpoint: one that was restored
+from an older copy would write the same results again.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from clash.codec import Codec
+from clash.coordinator.control.job import SinkSpec
+from clash.coordinator.control.setup import LiveQuery, Setup
+from clash.errors import CheckpointError, OptionError, StateError
+from clash.protocol.result_files import LATE, FileOrigin, origin_of, published_path
+from clash.state.json_records import read_record, write_record
+from clash.state.storage import LocalStorage, Storage, open_storage
+
+MARKER = "_clash.json"
+_LOG = logging.getLogger("clash")
+_ELSEWHERE = 'give the query another folder: sink=clash.sinks.Parquet("…")'
+
+
+@dataclass(frozen=True)
+class FolderOwner:
+    checkpoint: str
+    """Its identity."""
+    query: str
+
+
+_CODEC: Codec[FolderOwner] = Codec(FolderOwner)
+
+
+@dataclass(frozen=True)
+class ResultFolders:
+    """The folders of one checkpoint. `last`: the last committed batch, -1 for none."""
+
+    uri: str
+    identity: str
+    last: Callable[[], int]
+    adopts: bool = False
+    """Whether folders without a marker are the checkpoint's: those of format 6 have none."""
+
+    def check_at_start(self, queries: Iterable[LiveQuery], streams: Iterable[str]) -> None:
+        """Raises if a folder of a query that has run is missing or belongs to others, or has results of batches to come."""
+        for live in queries:
+            if not live.request.sink.is_function:
+                self._check_query(live, has_run=live.batch is not None and live.batch <= self.last())
+        storage = open_storage(self.uri)
+        for stream in streams:
+            self._refuse_later(f"late rows of stream {stream}", storage, f"{LATE}{stream}")
+
+    def check_new(self, after: Setup, *before: Setup) -> None:
+        """Raises if a folder that a query of `after` writes to, and none of its name in `before` does, belongs to others."""
+        known = {(live.name, live.request.sink.folder) for setup in before for live in setup.queries if live.batch is not None}
+        for live in after.queries:
+            if not live.request.sink.is_function and (live.name, live.request.sink.folder) not in known:
+                self._check_query(live, has_run=False)
+
+    def claim(self, queries: Iterable[LiveQuery]) -> None:
+        """Marks the folders as theirs; `check` has found that they may have them."""
+        for live in queries:
+            if not live.request.sink.is_function:
+                storage, folder = self._location(live)
+                marker, owner = published_path(folder, MARKER), FolderOwner(self.identity, live.name)
+                if not storage.exists(marker) or read_record(storage, marker, _CODEC) != owner:
+                    write_record(storage, marker, _CODEC, owner)
+
+    def _check_query(self, live: LiveQuery, has_run: bool) -> None:
+        if live.request.sink.folder is not None:
+            self._refuse_overlap(live.name, live.request.sink.folder)
+        storage, folder = self._location(live)
+        marker = published_path(folder, MARKER)
+        owner = read_record(storage, marker, _CODEC) if storage.exists(marker) else None
+        if owner is None:
+            self._check_unmarked(live, storage, folder, has_run)
+        elif owner.checkpoint != self.identity:
+            raise CheckpointError(
+                "a result folder belongs to another checkpoint",
+                f"query {live.name}, {_shown(storage, folder)}: it has results of query {owner.query} of checkpoint {owner.checkpoint}, "
+                f"this one is {self.identity}",
+                f"{_ELSEWHERE}; to start anew, remove that folder, too",
+            )
+        elif owner.query != live.name and any(origins(storage, folder)):
+            raise CheckpointError(
+                "a result folder belongs to another query",
+                f"query {live.name}, {_shown(storage, folder)}: it has results of query {owner.query}",
+                f"{_ELSEWHERE}, or move the files in this one away",
+            )
+        self._refuse_later(f"query {live.name}", storage, folder)
+
+    def _refuse_overlap(self, query: str, folder: str) -> None:
+        checkpoint = str(SinkSpec("parquet", self.uri.rstrip("/").removesuffix("/clash")).folder)
+        for outer, inner in ((checkpoint, folder), (folder, checkpoint)):
+            if f"{inner}/".startswith(f"{outer}/"):
+                raise OptionError("a result folder and the checkpoint overlap", f"query {query}: {folder} and {checkpoint}", _ELSEWHERE)
+
+    def _check_unmarked(self, live: LiveQuery, storage: Storage, folder: str, has_run: bool) -> None:
+        """A folder that no checkpoint has marked: new, emptied, or of an older version of clash."""
+        foreign = [name for name, origin in origins(storage, folder) if origin.checkpoint != self.identity]
+        if foreign and not self.adopts:
+            raise CheckpointError(
+                "a result folder belongs to another checkpoint",
+                f"query {live.name}, {_shown(storage, folder)} has {len(foreign)} result files, such as {foreign[0]}",
+                f"{_ELSEWHERE}; to start anew, remove that folder, too",
+            )
+        if not has_run or self.adopts:
+            return
+        if isinstance(storage, LocalStorage) and not Path(storage.root, folder).is_dir():
+            raise StateError(
+                "a result folder is missing",
+                f"query {live.name} has written to {_shown(storage, folder)} since batch {live.batch}, batch {self.last()} was the last",
+                "bring it back, or mount its disk; if its results are not needed any more, create it as an empty folder",
+            )
+        _LOG.warning("query %s: %s was emptied, results up to batch %d are not in it", live.name, _shown(storage, folder), self.last())
+
+    def _refuse_later(self, what: str, storage: Storage, folder: str) -> None:
+        later = [origin.batch for _, origin in origins(storage, folder) if self.is_later(origin)]
+        if later:
+            checkpoint = _shown(open_storage(self.uri), "").removesuffix("/clash")
+            raise CheckpointError(
+                "there are results of batches after the last one of the checkpoint",
+                f"{what}, {_shown(storage, folder)}: {len(later)} files of batches {min(later)} to {max(later)}, "
+                f"{f'batch {self.last()} is the last' if self.last() >= 0 else 'none is committed'} in {checkpoint}",
+                "restore the checkpoint and its result folders from one copy, or remove just those files: "
+                f"clash checkpoint rollback {checkpoint}",
+            )
+
+    def is_later(self, origin: FileOrigin) -> bool:
+        """Whether a file is of this checkpoint, and of a batch that it has not committed."""
+        return origin.batch > self.last() and (origin.checkpoint or self.identity) == self.identity
+
+    def _location(self, live: LiveQuery) -> tuple[Storage, str]:
+        uri, folder = live.result_location(self.uri)
+        return open_storage(uri), folder
+
+
+def origins(storage: Storage, folder: str) -> Iterator[tuple[str, FileOrigin]]:
+    """The result files that are published in a folder, and which batches of which checkpoints they are of."""
+    for name in storage.list(folder):
+        origin = origin_of(name)
+        if origin is not None:
+            yield name, origin
+
+
+def _shown(storage: Storage, folder: str) -> str:
+    return storage.label(folder).rstrip("/")
