@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from importlib.metadata import version
 
 import pytest
 
@@ -20,6 +21,10 @@ def test_names() -> None:
     assert issubclass(clash.OptionError, clash.ClashError)
     with pytest.raises(AttributeError, match="no attribute 'optimise'"):
         clash.optimise  # noqa: B018
+
+
+def test_version() -> None:
+    assert clash.__version__ == version("clash-on-spark")
 
 
 def test_the_call_in_the_design() -> None:

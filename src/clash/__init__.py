@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from clash.spark.configure import configure
     from clash.spark.engine import Engine
 
+__version__ = "0.1.0"  # also of the distribution: pyproject.toml reads it here
+
 # Loaded on first access, so that `clash --help` needs neither the solver nor Spark.
 _WHERE = {
     "CheckpointError": "clash.errors",

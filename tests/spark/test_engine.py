@@ -97,3 +97,26 @@ def test_what_a_user_may_not_expect_is_said(spark: Any, checkpoint: str, caplog:
         engine.stream("marked", stream_of(spark).withWatermark("timestamp", "1 minute"))
         engine.stream("socket", spark.readStream.format("socket").option("host", "localhost").option("port", 9).load())
     assert [message.split()[1] for message in caplog.messages] == ["endless", "marked", "socket"]
+
+
+def test_a_query_with_and_without_event_times_is_said(spark: Any, checkpoint: str, caplog: pytest.LogCaptureFixture) -> None:
+    """The time of a row without one is that of its batch: in a window it meets only rows of today."""
+    engine = clash.Engine(spark, checkpoint)
+    for name in ("timed", "also"):
+        engine.stream(name, stream_of(spark), time="timestamp", lateness="1 second")
+    for name in ("untimed", "neither"):
+        engine.stream(name, stream_of(spark))
+    with caplog.at_level(logging.WARNING, "clash"):
+        engine.query("a", "timed(value), also(value)", windows={"timed": "1 minute"})
+        engine.query("b", "untimed(value), neither(value)", windows={"untimed": "1 minute"})
+        engine.query("c", "timed(value), untimed(value)")
+        assert not caplog.messages
+        engine.query("d", "timed(value), untimed(value)", windows={"untimed": "1 minute"})
+    (message,) = caplog.messages
+    assert message.startswith("query d joins timed by event time with untimed,")
+
+
+@pytest.mark.parametrize("name", ["", "a b", "../x", 3, "ä"])
+def test_a_name_is_one_of_a_query(spark: Any, checkpoint: str, name: Any) -> None:
+    with pytest.raises(clash.OptionError, match="not a valid engine name"):
+        clash.Engine(spark, checkpoint, name=name)

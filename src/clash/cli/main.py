@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from clash import __version__
 from clash.cli import bench, demo, explain
 from clash.cli.report import ReportingGroup, replace_unprintable_characters
 
@@ -25,9 +26,7 @@ app.add_typer(bench.app, name="bench")
 
 def _show_version(requested: bool) -> None:
     if requested:
-        from importlib.metadata import version
-
-        typer.echo(f"clash {version('clash-on-spark')}")
+        typer.echo(f"clash {__version__}")
         raise typer.Exit
 
 

@@ -15,6 +15,7 @@ May import the coordinator, the workers and everything below, and `clash.sinks`.
 | `offset_log` | adds sources to Spark's offset log |
 | `batch_function` | runs the batch loop over the transport that fits the sources |
 | `rdd_job`, `dataframe_job` | the two transports: over files that tasks read, over rows that Spark reads |
+| `job_names` | what Spark's UI calls jobs and stages |
 | `tasks` | what Spark runs in Python workers |
 | `parquet_streams`, `parquet_reader` | which streams are plain Parquet files; reading them in tasks |
 | `column_packing` | all streams on shared typed columns |

@@ -20,6 +20,7 @@ from clash.spark.column_packing import PackedColumns, assign_packed_columns, pac
 from clash.spark.configure import is_local
 from clash.spark.dataframe_job import DataFrameJob
 from clash.spark.failures import RetriedError
+from clash.spark.job_names import JobNames
 from clash.spark.parquet_reader import slice_files
 from clash.spark.parquet_streams import ParquetStreams
 from clash.spark.rdd_job import FileSource, RddJob, RddJobs
@@ -58,10 +59,10 @@ class RunningQuery:
 
 
 class BatchFunction:
-    """`on_committed` gets what was committed and when the batch began, for sinks that are functions."""
+    """`on_committed` gets what was committed and when the batch began, for sinks that are functions. `names`: for Spark's UI."""
 
-    def __init__(self, coordinator: Coordinator, on_committed: Callable[[CommittedBatch, float], None]) -> None:
-        self.coordinator, self.on_committed = coordinator, on_committed
+    def __init__(self, coordinator: Coordinator, names: JobNames, on_committed: Callable[[CommittedBatch, float], None]) -> None:
+        self.coordinator, self.names, self.on_committed = coordinator, names, on_committed
         self.required = coordinator.loaded_plan  # what the Spark query has to deliver when it is started again
         self._query: RunningQuery | None = None
         self._tuned: set[str] = set()  # sessions
@@ -76,6 +77,7 @@ class BatchFunction:
         began = time.perf_counter()
         session = df.sparkSession
         self._tune(session)
+        self.names.begin_batch(batch)
         if batch == self.coordinator.last + 1 and batch > 0:
             self.coordinator.handed_over(batch - 1)  # Spark has recorded it: its files will not be requested again
         partitions = max(1, session.sparkContext.defaultParallelism)
@@ -116,7 +118,7 @@ class BatchFunction:
         slices = None if files.paths is None else slice_files(files.paths, columns, spec.partitions, parquet.plain_calendar)
         if slices is not None:
             if self._rdd_jobs is None:
-                self._rdd_jobs = RddJobs(session.sparkContext)
+                self._rdd_jobs = RddJobs(session.sparkContext, self.names)
             return self._rdd_jobs.over(FileSource(slices, columns))
         self._scanned = frames = parquet.frames(session, files, columns)
         packed = assign_packed_columns({stream: [(column.name, column.kind) for column in columns[stream]] for stream in frames})

@@ -10,6 +10,8 @@ from pyspark.sql import DataFrame
 
 from clash.coordinator.control.job import QueryRequest, SinkSpec
 from clash.errors import OptionError
+from clash.hints import listed
+from clash.model.query import Query
 from clash.model.stream import Keep, Stream, check_name
 from clash.sinks import Console, ForeachBatch, Memory, Parquet, Sink
 from clash.sql.query_source import read_source
@@ -70,6 +72,19 @@ def warn_about_stream(stream: Stream, df: Any) -> None:
     leaves = df._jdf.queryExecution().analyzed().collectLeaves()
     if any(leaves.apply(at).toString() == "socket" for at in range(leaves.size())):
         _LOG.warning("stream %s reads a socket, which cannot replay: a crash loses rows, so results are not exactly once", stream.name)
+
+
+def warn_about_query(query: Query, streams: Mapping[str, Stream]) -> None:
+    """Logs what a user may not expect of a query; called once, when it is declared."""
+    relations = {relation for relation, _ in query.join.windows}
+    timed = {relation.stream for relation in relations if streams[relation.stream].time is not None}
+    untimed = {relation.stream for relation in relations} - timed
+    if timed and untimed and any(window is not None for _, window in query.join.windows):
+        _LOG.warning(
+            "query %s joins %s by event time with %s, whose rows have the time of their batch: rows that are older than the window when "
+            'they are read find nothing; declare time="…" for all of them, or for none',
+            query.name, listed(sorted(timed)), listed(sorted(untimed)),
+        )  # fmt: skip
 
 
 def declare_query(name: str, text: str, sink: Sink | None, windows: Mapping[str, str] | None) -> QueryRequest:

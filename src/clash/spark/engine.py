@@ -17,11 +17,12 @@ from clash.errors import CheckpointError, ClashError, OptionError
 from clash.hints import listed
 from clash.model.durations import parse_duration
 from clash.model.statistics import Statistics
-from clash.model.stream import Keep, Stream
+from clash.model.stream import Keep, Stream, check_name
 from clash.plan.options import CostName, LayoutRule, StrategyName, check_options
 from clash.sinks import Sink
-from clash.spark.declarations import declare_query, declare_stream, warn_about_stream
+from clash.spark.declarations import declare_query, declare_stream, warn_about_query, warn_about_stream
 from clash.spark.failures import explain_failure
+from clash.spark.job_names import refuse_active_name
 from clash.spark.package_shipping import ship_package
 from clash.spark.query_launcher import QueryLauncher
 from clash.spark.result_handover import sinks_at_start
@@ -39,7 +40,7 @@ class Engine:
 
     `checkpoint` is a folder that all executors can reach: it holds the state, the results of queries without a sink, and the offsets of
     the sources. The same program, started again over the same folder, continues where it stopped. `epoch` is a duration or a number of
-    micro-batches.
+    micro-batches. `name` is what Spark's UI calls the query and its jobs; it is not recorded, and may change from start to start.
     """
 
     def __init__(
@@ -47,6 +48,7 @@ class Engine:
         spark: Any,
         checkpoint: str | os.PathLike[str],
         *,
+        name: str | None = None,
         epoch: str | int = "1 second",
         workers: int = 4,
         strategy: StrategyName = "global",
@@ -61,6 +63,8 @@ class Engine:
             raise OptionError("spark is not a session of classic Spark", type(spark).__name__, hint)
         if not isinstance(checkpoint, str | os.PathLike) or not str(checkpoint).strip() or str(checkpoint).startswith("memory:"):
             raise OptionError("the checkpoint is not a folder", repr(checkpoint), 'write checkpoint="/data/checkpoints/orders"')
+        if name is not None:
+            check_name("engine", name)
         _check_epoch(epoch)
         check_options(workers=workers, strategy=strategy, cost=cost, layouts=layouts, adaptive=adaptive, mirs=mirs)
         if statistics is not None:
@@ -68,7 +72,7 @@ class Engine:
         if spark.conf.get("spark.sql.ansi.enabled", "true") == "false":
             _LOG.warning("spark.sql.ansi.enabled is off, but queries here follow ANSI rules: an overflow is an error, not NULL")
         self._spark, self._checkpoint = spark, _absolute(checkpoint)
-        self._epoch, self._adaptive = epoch, adaptive
+        self._name, self._epoch, self._adaptive = name, epoch, adaptive
         self._workers, self._strategy, self._cost, self._layouts, self._mirs = workers, strategy, cost, layouts, mirs
         self._statistics = statistics
         self._streams: dict[str, Stream] = {}
@@ -103,13 +107,14 @@ class Engine:
         request = declare_query(name, text, sink, windows)
         if not self._streams:
             raise OptionError("there are no streams yet", f"query {name}", 'declare them first: engine.stream("R", df)')
-        parse_query(name, text, self._streams, windows)
+        query = parse_query(name, text, self._streams, windows)
         if name in self._requests:
             raise OptionError("there is a query of that name already", repr(name), "give the new one another name")
         folder = request.sink.folder
         other = next((q.name for q in self._requests.values() if folder is not None and q.sink.folder == folder), None)
         if other is not None:
             raise OptionError("two queries write to one folder", f"{other} and {name}: {folder}", "give each a folder of its own")
+        warn_about_query(query, self._streams)
         self._requests[name], self._sinks[name] = request, sink
 
     # ---- running -----------------------------------------------------------------------------------------------
@@ -123,6 +128,7 @@ class Engine:
         if available_now and trigger is not None:
             raise OptionError("available_now and trigger exclude each other", f"trigger={trigger!r}", "write one of them")
         interval = None if trigger is None else f"{parse_duration(trigger, 'the trigger') // 1000} milliseconds"
+        refuse_active_name(self._spark, self._name)
         job = JobSpec(
             tuple(self._streams.values()), tuple(self._requests.values()), self._workers, self._strategy, self._cost, self._layouts,
             self._mirs, self._statistics, self._epoch, self._adaptive,
@@ -133,7 +139,7 @@ class Engine:
             timezone = str(self._spark.conf.get("spark.sql.session.timeZone"))
             coordinator = Coordinator(uri, job, timezone, check=self._check_start)
             ship_package(self._spark.sparkContext)
-            launcher = QueryLauncher(self._checkpoint, self._frames, available_now, interval)
+            launcher = QueryLauncher(self._checkpoint, self._frames, available_now, interval, self._name)
             self._run = Run(self._spark, coordinator, launcher, self._sinks, self._declare, lock.release)
         except BaseException as error:
             lock.release()

@@ -18,9 +18,11 @@ from clash.workers.loaded_plan import LoadedPlan
 
 
 class QueryLauncher:
-    """`frames`: the streaming DataFrames by name. `interval`: milliseconds between two batches, as Spark spells it."""
+    """`frames`: the streaming DataFrames by name. `interval`: milliseconds between two batches, as Spark spells it. `name`:
+    that of the Spark query."""
 
-    def __init__(self, checkpoint: str, frames: Mapping[str, Any], available_now: bool, interval: str | None) -> None:
+    def __init__(self, checkpoint: str, frames: Mapping[str, Any], available_now: bool, interval: str | None, name: str | None) -> None:
+        self.name = name
         self.folder, self.frames = f"{checkpoint}/spark", dict(frames)
         self._available_now, self._interval = available_now, interval
         self.stored: dict[str, StoredColumns] | None = None  # where all streams are plain files: Spark is to read none of them
@@ -49,6 +51,8 @@ class QueryLauncher:
         reach("before-sources")
         extend_offset_log(open_storage(self.folder), count_sources(packed))
         writer = packed.writeStream.foreachBatch(batch).option("checkpointLocation", self.folder)
+        if self.name is not None:
+            writer = writer.queryName(self.name)
         if self._available_now:
             writer = writer.trigger(availableNow=True)
         elif self._interval is not None:

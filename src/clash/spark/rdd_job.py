@@ -21,6 +21,7 @@ from pyspark.core.rdd import _prepare_for_python_RDD
 from pyspark.serializers import NoOpSerializer
 
 from clash.protocol.batch import BATCH_SPEC, BatchSpec
+from clash.spark.job_names import JobNames
 from clash.spark.parquet_reader import Columns, FileSlices
 from clash.spark.tasks import framed_round, read_task
 
@@ -43,8 +44,8 @@ class FileSource:
 class RddJobs:
     """Builds and runs the jobs of a run; it caches the Java classes and objects that all of them use."""
 
-    def __init__(self, context: Any) -> None:
-        self.context = context
+    def __init__(self, context: Any, names: JobNames) -> None:
+        self.context, self.names = context, names
         client = context._gateway._gateway_client
 
         def java_class(name: str) -> Any:
@@ -74,11 +75,15 @@ class RddJobs:
     def collect(self, spec: BatchSpec, source: FileSource) -> list[bytes]:
         """Runs a batch, and returns the reports of all its tasks."""
         text = BATCH_SPEC.dumps(spec)
+        self.names.name_stage(spec.batch, "ingest")
         messages = self._map_partitions(self._empty_rdd(len(source.slices)), partial(read_task, text, source.slices, source.columns))
         for number in range(1, spec.rounds + 1):
             is_last = number == spec.rounds
-            messages = self._map_partitions(self._shuffle(messages, spec.workers), partial(framed_round, text, number, is_last))
+            shuffled = self._shuffle(messages, spec.workers)  # its first RDD is the last one of the stage before it
+            self.names.name_stage(spec.batch, f"round {number}")
+            messages = self._map_partitions(shuffled, partial(framed_round, text, number, is_last))
         collected = messages.asJavaRDD().collect()
+        self.names.end_job()
         return [line for at in range(collected.size()) for line in collected.get(at).splitlines()]
 
     def _empty_rdd(self, partitions: int) -> Any:

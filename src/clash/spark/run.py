@@ -28,7 +28,8 @@ from clash.protocol.result_files import LATE, published_path
 from clash.sinks import Sink
 from clash.spark.batch_function import BatchFunction
 from clash.spark.column_packing import PackedColumns
-from clash.spark.declarations import declare_query, declare_stream, warn_about_stream
+from clash.spark.declarations import declare_query, declare_stream, warn_about_query, warn_about_stream
+from clash.spark.job_names import JobNames
 from clash.spark.parquet_streams import ParquetStreams
 from clash.spark.progress import Progress
 from clash.spark.query_launcher import QueryLauncher
@@ -54,7 +55,7 @@ class Run:
         self._release = release
         self._sinks = sinks_at_start(coordinator.queries_to_publish, coordinator.changes.setup.queries, given)
         self._handover = ResultHandover(spark, coordinator, self._sinks)
-        self._batches = BatchFunction(coordinator, self._committed)
+        self._batches = BatchFunction(coordinator, JobNames(spark.sparkContext, launcher.name), self._committed)
         self._progress = Progress(coordinator.last)
         self._supervisor = QuerySupervisor(spark, self._launch, self._batches, self._ended, self._batches.find_failing_stream)
 
@@ -152,6 +153,10 @@ class Run:
         with self._sinks.adding(request, sink):
             change = call()
         self._given[request.name] = sink
+        setup = self._coordinator.changes.setup
+        for live in setup.queries:
+            if live.name == request.name:
+                warn_about_query(live.query, setup.streams_by_name)
         self._read_more()
         return change
 
