@@ -36,6 +36,8 @@ def verify_files(storage: Storage, manifest: Manifest, log: GenerationLog, decid
     later = [number for number in log.numbers() if number > generation]
     if len(later) > 1:  # one may be left over from a process that was killed before it recorded the batch
         raise _missing(storage, manifest_path(manifest.batch + 1), f"there are generations up to {later[-1]}, and no batch under them")
+    for number in {record.generation for record in manifest.containers}:
+        log.read(number)  # it says how the containers are laid out
     for record in manifest.containers:
         verify_container(storage, record)
 

@@ -30,7 +30,7 @@ def job(*queries: tuple[str, Path]) -> JobSpec:
 
 def engine(checkpoint: Path, *queries: tuple[str, Path]) -> InProcessEngine:
     """A run of these queries, each with the folder that it writes to."""
-    running = InProcessEngine(STREAMS, {"unused": TEXT}, uri="memory:unused", workers=1)
+    running = InProcessEngine(STREAMS, {"unused": TEXT}, workers=1)
     running.uri, running.job = str(checkpoint), job(*queries)
     running.coordinator = running._new_coordinator()
     return running
