@@ -86,7 +86,7 @@ class Coordinator:
         self.active = recovered.active
         self._progress = recovered.progress
         self._decided = None if recovered.decision is None else DecidedBatch(recovered.decision, self.sources.order)
-        self.folders.check_at_start(recovered.queries, self.generation.setup.streams_by_name)
+        self.folders.check_at_start(recovered.queries, self.generation.setup.streams_by_name, self.manifest.published)
         if not self._is_running(recovered.setup):
             self.changes.restart(recovered.setup, "start with another program")
             self._boundaries.request()

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping
 
 from clash.coordinator.active_generation import ActiveGeneration
 from clash.coordinator.batch_reports import BatchReports
 from clash.coordinator.checkpoint.batch_decision import BatchDecision
-from clash.coordinator.checkpoint.manifest import Manifest
+from clash.coordinator.checkpoint.manifest import Manifest, PublishedFiles
 from clash.coordinator.committed_batch import containers_after, costs_after
 from clash.coordinator.lifecycle.backfill import advance_progress
 from clash.coordinator.lifecycle.retention import extend_log
 from clash.coordinator.lifecycle.watermarks import observe_batch
 from clash.protocol.batch import BatchSpec
+from clash.protocol.reports import ResultFile
+from clash.protocol.result_files import HANDOVER, LATE, file_location
 
 
 def next_manifest(
@@ -39,4 +42,19 @@ def next_manifest(
         complete_from=complete_from,
         costs=costs_after(before.costs, spec.generation, summary),
         backfilled=advance_progress(active.generation.stores.introduced, before.backfilled, spec.backfill),
+        published=_published(before.published, spec, reports.files),
     )
+
+
+def _published(before: Mapping[str, PublishedFiles], spec: BatchSpec, files: Iterable[ResultFile]) -> dict[str, PublishedFiles]:
+    """Late rows are counted for every stream that had some; results for the queries of now, each from its folder's first batch on."""
+    added = Counter(file.destination for file in files)
+    published = {}
+    for destination in {*spec.sinks, *added, *(name for name in before if name.startswith(LATE))}:
+        uri, folder = file_location(spec.uri, spec.sinks, destination)
+        location = f"{uri}/{folder}".rstrip("/")
+        earlier = before.get(destination)
+        files_before = earlier.files if earlier is not None and earlier.location == location else 0
+        if not folder.startswith(HANDOVER) and files_before + added[destination]:
+            published[destination] = PublishedFiles(location, files_before + added[destination])
+    return published

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 STAGING = "_staging"
 LATE = "late/"
+HANDOVER = "handover/"
 _FILE_NAME = re.compile(r"part-(\d{9})-(?:([0-9a-f]{12})-)?[0-9a-f]{8}-.*\.parquet")  # without an identity up to format 6
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import Any, Protocol
 
 import pyarrow as pa
@@ -15,8 +16,9 @@ from clash.errors import StateError
 from clash.state.arrow_storage import ArrowStorage
 from clash.state.local_storage import LocalStorage
 from clash.state.memory_storage import MemoryStorage
+from clash.state.paths import check_name, storage_error
 
-__all__ = ["ArrowStorage", "LocalStorage", "MemoryStorage", "Storage", "open_storage"]
+__all__ = ["ArrowStorage", "LocalStorage", "MemoryStorage", "Storage", "file_stamp", "open_storage"]
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+)://")
 
@@ -90,6 +92,19 @@ class Storage(Protocol):
 
     def label(self, path: str) -> str:
         """The full name of a file for messages; it never contains credentials."""
+
+
+def file_stamp(storage: Storage, path: str) -> tuple[int, int] | None:
+    """What tells a file from every copy of it: its number on its disk, and when that disk last changed its entry. No tool can copy them.
+    None on storages without such numbers."""
+    if not isinstance(storage, LocalStorage):
+        return None
+    name = Path(storage.root, check_name(path))
+    try:
+        status = name.stat()
+    except OSError as error:
+        raise storage_error("read", str(name), error) from error
+    return status.st_ino, status.st_ctime_ns
 
 
 def open_storage(uri: str) -> Storage:

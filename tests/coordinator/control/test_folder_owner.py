@@ -178,3 +178,44 @@ def test_a_damaged_marker(tmp_path: Path) -> None:
     marker = tmp_path / "out" / "_clash.json"
     marker.write_bytes(marker.read_bytes().replace(b'"q"', b'"p"'))
     refused(running.restart, "a record is corrupt", str(marker))
+
+
+def test_a_copied_folder_that_is_older_than_the_checkpoint_is_refused(tmp_path: Path) -> None:
+    """As a copy of a running job may be: the folder was copied first."""
+    out, checkpoint = tmp_path / "out", tmp_path / "checkpoint"
+    running = engine(checkpoint, ("q", out))
+    running.batch(ROWS)
+    shutil.copytree(out, tmp_path / "copy")
+    running.batch({"R": ROWS["R"], "S": ROWS["S"].slice(0, 0)})
+    running.batch({name: rows.slice(0, 0) for name, rows in ROWS.items()})
+    shutil.rmtree(out)
+    (tmp_path / "copy").rename(out)
+    before = content(tmp_path)
+    refused(running.restart, "a copy of a result folder is older", "query q", str(out), "1 of 2 files up to batch 2")
+    assert content(tmp_path) == before
+    (out / "_clash.json").unlink()
+    running.restart()  # as the hint says
+
+
+def test_files_that_a_consumer_takes_away_are_not_missed(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    running = engine(tmp_path / "checkpoint", ("q", out))
+    running.batch(ROWS)
+    for file in out.glob("*.parquet"):
+        file.unlink()
+    running.restart()
+    running.batch(ROWS)
+    assert rows(out) == 3
+
+
+def test_a_whole_copy_starts(tmp_path: Path) -> None:
+    running = engine(tmp_path / "a" / "checkpoint", ("q", tmp_path / "a" / "out"))
+    running.batch(ROWS)
+    running.batch(ROWS)
+    shutil.copytree(tmp_path / "a", tmp_path / "b")
+    shutil.rmtree(tmp_path / "a")
+    (tmp_path / "b").rename(tmp_path / "a")
+    running.restart()
+    running.batch(ROWS)
+    running.restart()
+    assert rows(tmp_path / "a" / "out") == 9

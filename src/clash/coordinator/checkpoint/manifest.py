@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 from clash.codec import Codec
 from clash.coordinator.adaptive.generation_cost import GenerationCost
@@ -39,6 +40,14 @@ class BatchSummary:
     """By activity, summed over tasks."""
 
 
+class PublishedFiles(NamedTuple):
+    """How many files a destination has got in its place so far."""
+
+    location: str
+    """The URL of the folder."""
+    files: int
+
+
 @dataclass(frozen=True)
 class Manifest:
     batch: int = -1
@@ -65,6 +74,8 @@ class Manifest:
     """What this generation and the one before have cost."""
     backfilled: Mapping[str, BackfillProgress] = field(default_factory=dict)
     """How far intermediate stores are filled."""
+    published: Mapping[str, PublishedFiles] = field(default_factory=dict)
+    """By destination, with the files of this batch: a copy of a folder that has fewer is short."""
 
     @property
     def retained(self) -> RetainedState:

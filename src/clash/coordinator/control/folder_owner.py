@@ -8,7 +8,7 @@ from an older copy would write the same results again.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,11 +16,12 @@ from clash.codec import Codec
 from clash.coordinator.control.job import SinkSpec
 from clash.coordinator.control.setup import LiveQuery, Setup
 from clash.errors import CheckpointError, OptionError, StateError
-from clash.protocol.result_files import LATE, FileOrigin, origin_of, published_path
+from clash.protocol.result_files import LATE, STAGING, FileOrigin, origin_of, published_path
 from clash.state.json_records import read_record, write_record
-from clash.state.storage import LocalStorage, Storage, open_storage
+from clash.state.storage import LocalStorage, Storage, file_stamp, open_storage
 
 MARKER = "_clash.json"
+STAMP = "_clash.stamp.json"
 _LOG = logging.getLogger("clash")
 _ELSEWHERE = 'give the query another folder: sink=clash.sinks.Parquet("…")'
 
@@ -29,10 +30,12 @@ _ELSEWHERE = 'give the query another folder: sink=clash.sinks.Parquet("…")'
 class FolderOwner:
     checkpoint: str
     """Its identity."""
-    query: str
+    query: str | None
+    """None for the checkpoint's own folder."""
 
 
 _CODEC: Codec[FolderOwner] = Codec(FolderOwner)
+_STAMP_CODEC: Codec[tuple[int, int]] = Codec(tuple[int, int])
 
 
 @dataclass(frozen=True)
@@ -45,14 +48,21 @@ class ResultFolders:
     adopts: bool = False
     """Whether folders without a marker are the checkpoint's: those of format 6 have none."""
 
-    def check_at_start(self, queries: Iterable[LiveQuery], streams: Iterable[str]) -> None:
-        """Raises if a folder of a query that has run is missing or belongs to others, or has results of batches to come."""
+    def check_at_start(self, queries: Iterable[LiveQuery], streams: Iterable[str], published: Mapping[str, tuple[str, int]]) -> None:
+        """Raises if a folder of a query that has run is missing, belongs to others, has results of batches to come, or is a copy that lacks
+        some. `published`: by destination, the folder and how many files were published there."""
         for live in queries:
             if not live.request.sink.is_function:
-                self._check_query(live, has_run=live.batch is not None and live.batch <= self.last())
+                has_run = live.batch is not None and live.batch <= self.last()
+                owner = self._check_query(live, has_run)
+                storage, folder = self._location(live)
+                if has_run and owner is not None and is_copy(storage, folder):
+                    self._refuse_short(f"query {live.name}", storage, folder, published.get(live.name))
         storage = open_storage(self.uri)
         for stream in streams:
             self._refuse_later(f"late rows of stream {stream}", storage, f"{LATE}{stream}")
+            if storage.exists(MARKER) and is_copy(storage, ""):
+                self._refuse_short(f"late rows of stream {stream}", storage, f"{LATE}{stream}", published.get(f"{LATE}{stream}"))
 
     def check_new(self, after: Setup, *before: Setup) -> None:
         """Raises if a folder that a query of `after` writes to, and none of its name in `before` does, belongs to others."""
@@ -62,15 +72,14 @@ class ResultFolders:
                 self._check_query(live, has_run=False)
 
     def claim(self, queries: Iterable[LiveQuery]) -> None:
-        """Marks the folders as theirs; `check` has found that they may have them."""
+        """Marks the folders as theirs, and the checkpoint's own; `check_at_start` or `check_new` has found that they may have them."""
+        _mark(open_storage(self.uri), "", FolderOwner(self.identity, None))
         for live in queries:
             if not live.request.sink.is_function:
-                storage, folder = self._location(live)
-                marker, owner = published_path(folder, MARKER), FolderOwner(self.identity, live.name)
-                if not storage.exists(marker) or read_record(storage, marker, _CODEC) != owner:
-                    write_record(storage, marker, _CODEC, owner)
+                _mark(*self._location(live), FolderOwner(self.identity, live.name))
 
-    def _check_query(self, live: LiveQuery, has_run: bool) -> None:
+    def _check_query(self, live: LiveQuery, has_run: bool) -> FolderOwner | None:
+        """Whom the folder belongs to, as far as that is marked."""
         if live.request.sink.folder is not None:
             self._refuse_overlap(live.name, live.request.sink.folder)
         storage, folder = self._location(live)
@@ -92,6 +101,7 @@ class ResultFolders:
                 f"{_ELSEWHERE}, or move the files in this one away",
             )
         self._refuse_later(f"query {live.name}", storage, folder)
+        return owner
 
     def _refuse_overlap(self, query: str, folder: str) -> None:
         checkpoint = str(SinkSpec("parquet", self.uri.rstrip("/").removesuffix("/clash")).folder)
@@ -130,6 +140,18 @@ class ResultFolders:
                 f"clash checkpoint rollback {checkpoint}",
             )
 
+    def _refuse_short(self, what: str, storage: Storage, folder: str, published: tuple[str, int] | None) -> None:
+        """In a folder that is a copy, no file may be missing: it may have been copied before the checkpoint was, while a run went on."""
+        files = sum(1 for _, origin in origins(storage, folder) if not self.is_later(origin))
+        staged = sum(1 for name in storage.list(published_path(folder, STAGING)) if (found := origin_of(name)) and not self.is_later(found))
+        if published is not None and files + staged < published[1]:
+            raise CheckpointError(
+                "a copy of a result folder is older than the checkpoint",
+                f"{what}, {_shown(storage, folder)}: {files} of {published[1]} files up to batch {self.last()} are there",
+                "restore the checkpoint and its result folders from one copy; if files were taken away on purpose, remove "
+                f"{MARKER} from the folder",
+            )
+
     def is_later(self, origin: FileOrigin) -> bool:
         """Whether a file is of this checkpoint, and of a batch that it has not committed."""
         return origin.batch > self.last() and (origin.checkpoint or self.identity) == self.identity
@@ -137,6 +159,21 @@ class ResultFolders:
     def _location(self, live: LiveQuery) -> tuple[Storage, str]:
         uri, folder = live.result_location(self.uri)
         return open_storage(uri), folder
+
+
+def is_copy(storage: Storage, folder: str) -> bool:
+    """Whether a marked folder is not the one that was marked, but a copy; never on storages that cannot tell."""
+    stamp, path = file_stamp(storage, published_path(folder, MARKER)), published_path(folder, STAMP)
+    return stamp is not None and not (storage.exists(path) and read_record(storage, path, _STAMP_CODEC) == stamp)
+
+
+def _mark(storage: Storage, folder: str, owner: FolderOwner) -> None:
+    marker = published_path(folder, MARKER)
+    if not storage.exists(marker) or read_record(storage, marker, _CODEC) != owner or is_copy(storage, folder):
+        write_record(storage, marker, _CODEC, owner)
+        stamp = file_stamp(storage, marker)
+        if stamp is not None:
+            write_record(storage, published_path(folder, STAMP), _STAMP_CODEC, stamp)
 
 
 def origins(storage: Storage, folder: str) -> Iterator[tuple[str, FileOrigin]]:

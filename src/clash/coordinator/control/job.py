@@ -12,6 +12,7 @@ from clash.errors import OptionError
 from clash.model.statistics import Statistics
 from clash.model.stream import Stream
 from clash.plan.options import CostName, LayoutRule, StrategyName
+from clash.protocol.result_files import HANDOVER
 
 SinkKind = Literal["checkpoint", "parquet", "memory", "console", "foreach"]
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")
@@ -42,7 +43,7 @@ class SinkSpec:
         """The storage, and the folder in it, for result files; `uri` is the checkpoint's, `folder` that of the query in it."""
         if self.kind == "parquet":
             return str(self.path), ""
-        return uri, f"{'handover' if self.is_function else 'results'}/{folder}"
+        return uri, f"{HANDOVER if self.is_function else 'results/'}{folder}"
 
 
 @dataclass(frozen=True, slots=True)
