@@ -214,6 +214,8 @@ class Coordinator:
         if batch != manifest.batch:
             raise AssertionError(f"batch {batch} is not the last one committed, {manifest.batch}")
         queries = self.log.read(manifest.generation).setup.queries
+        with_files = {file.destination for file in manifest.files}
+        self.folders.refuse_taken(query for query in queries if query.name in with_files)
         paths = self.publisher.publish(manifest, queries)
         if self._progress.batch == batch:  # otherwise the next batch is decided: Spark may be behind us by a commit that it lost
             self._progress.move(BatchState.PUBLISHED, batch)

@@ -219,3 +219,26 @@ def test_a_whole_copy_starts(tmp_path: Path) -> None:
     running.batch(ROWS)
     running.restart()
     assert rows(tmp_path / "a" / "out") == 9
+
+
+def test_two_runs_of_copies_of_one_checkpoint(tmp_path: Path) -> None:
+    """The one that starts last has the folder; the other one fails before it publishes, so nothing is doubled."""
+    out = tmp_path / "out"
+    first = engine(tmp_path / "first", ("q", out))
+    first.batch(ROWS)
+    shutil.copytree(tmp_path / "first", tmp_path / "second")
+    second = engine(tmp_path / "second", ("q", out))
+    refused(lambda: first.batch(ROWS), "another run has taken a result folder", "query q", str(out))
+    second.batch(ROWS)
+    assert rows(out) == 4
+
+
+def test_a_marker_that_is_removed_while_a_run_goes_on(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    running = engine(tmp_path / "checkpoint", ("q", tmp_path / "out"))
+    running.batch(ROWS)
+    (tmp_path / "out" / "_clash.json").unlink()
+    with caplog.at_level(logging.WARNING, "clash"):
+        running.batch(ROWS)
+    assert "was emptied while the run goes on" in caplog.text
+    running.restart()
+    assert rows(tmp_path / "out") == 4

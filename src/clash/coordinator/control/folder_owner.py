@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from clash.codec import Codec
@@ -47,6 +47,8 @@ class ResultFolders:
     last: Callable[[], int]
     adopts: bool = False
     """Whether folders without a marker are the checkpoint's: those of format 6 have none."""
+    _stamps: dict[tuple[str, str], tuple[int, int] | None] = field(default_factory=dict)
+    """By storage and folder, the stamp of the marker there, as this run has left it."""
 
     def check_at_start(self, queries: Iterable[LiveQuery], streams: Iterable[str], published: Mapping[str, tuple[str, int]]) -> None:
         """Raises if a folder of a query that has run is missing, belongs to others, has results of batches to come, or is a copy that lacks
@@ -72,11 +74,37 @@ class ResultFolders:
                 self._check_query(live, has_run=False)
 
     def claim(self, queries: Iterable[LiveQuery]) -> None:
-        """Marks the folders as theirs, and the checkpoint's own; `check_at_start` or `check_new` has found that they may have them."""
-        _mark(open_storage(self.uri), "", FolderOwner(self.identity, None))
+        """Marks the folders as theirs, and the checkpoint's own; `check_at_start` or `check_new` has found that they may have them. A
+        checkpoint that is a copy marks them anew, so that a run of the original notices it."""
+        root = open_storage(self.uri)
+        renew = root.exists(MARKER) and is_copy(root, "")
         for live in queries:
             if not live.request.sink.is_function:
-                _mark(*self._location(live), FolderOwner(self.identity, live.name))
+                self._mark(live, renew)
+        _mark(root, "", FolderOwner(self.identity, None))
+
+    def _mark(self, live: LiveQuery, renew: bool) -> None:
+        storage, folder = self._location(live)
+        _mark(storage, folder, FolderOwner(self.identity, live.name), renew)
+        self._stamps[storage.uri, folder] = file_stamp(storage, published_path(folder, MARKER))
+
+    def refuse_taken(self, queries: Iterable[LiveQuery]) -> None:
+        """Raises if another run has marked one of the folders since this one did: a run of a copy of the checkpoint. A marker that was
+        removed is written again."""
+        for live in queries:
+            storage, folder = self._location(live)
+            marker, stamp = published_path(folder, MARKER), self._stamps.get((storage.uri, folder))
+            if stamp is None:
+                continue
+            if not storage.exists(marker):
+                _LOG.warning("query %s: %s was emptied while the run goes on", live.name, _shown(storage, folder))
+                self._mark(live, renew=True)
+            elif file_stamp(storage, marker) != stamp:
+                raise CheckpointError(
+                    "another run has taken a result folder",
+                    f"query {live.name}, {_shown(storage, folder)}: {MARKER} has changed since this run marked it",
+                    "stop one of the two runs; a copy of a checkpoint needs result folders of its own",
+                )
 
     def _check_query(self, live: LiveQuery, has_run: bool) -> FolderOwner | None:
         """Whom the folder belongs to, as far as that is marked."""
@@ -167,9 +195,9 @@ def is_copy(storage: Storage, folder: str) -> bool:
     return stamp is not None and not (storage.exists(path) and read_record(storage, path, _STAMP_CODEC) == stamp)
 
 
-def _mark(storage: Storage, folder: str, owner: FolderOwner) -> None:
+def _mark(storage: Storage, folder: str, owner: FolderOwner, renew: bool = False) -> None:
     marker = published_path(folder, MARKER)
-    if not storage.exists(marker) or read_record(storage, marker, _CODEC) != owner or is_copy(storage, folder):
+    if renew or not storage.exists(marker) or read_record(storage, marker, _CODEC) != owner or is_copy(storage, folder):
         write_record(storage, marker, _CODEC, owner)
         stamp = file_stamp(storage, marker)
         if stamp is not None:
