@@ -14,6 +14,7 @@ in `batch_loop` (the one loop over batches) and `coordinator` (its steps).
 | `batch_reports` | the reports of a batch's tasks, summed up |
 | `next_manifest` | the manifest after a batch |
 | `committed_batch` | what a committed batch did |
+| `verification` | what a start verifies before it changes anything: all files of the state, and that they are of one time |
 | `publication` | moving result files to their place after the commit |
 | `cleanup` | which files are obsolete |
 | `inspection` | what users may ask of a running coordinator |

@@ -9,5 +9,6 @@ Start reading in `setup`: every request becomes a function from one set-up to th
 | `setup` | `Setup`: streams, live queries, workers and options at one time |
 | `changes` | `Changes`: requests at run time, in effect at the next epoch boundary; `Change`: the handle that a caller gets |
 | `restart` | what a program that starts again changes |
+| `folder_owner` | whom a folder of results belongs to, and which batches its files may be of |
 | `result_folders` | folders of results, each with one set of columns |
 """
