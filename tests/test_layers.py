@@ -42,8 +42,9 @@ ALLOWED: dict[str, str] = {
     ),
     "inprocess": f"{LEAVES} model plan state protocol workers coordinator coordinator.control",
     "spark": f"{LEAVES} model plan sql explain expressions state protocol workers coordinator coordinator.control sinks",
+    "operations": f"{LEAVES} state protocol coordinator coordinator.control coordinator.checkpoint",
     "clash": f"{LEAVES} model optimizer sinks spark",
-    "cli": f"{LEAVES} model sql topology explain optimizer spark clash",
+    "cli": f"{LEAVES} model sql topology explain optimizer spark clash operations",
 }
 # Libraries that only one package, or a few, may import.
 ONLY_IN: dict[str, set[str]] = {

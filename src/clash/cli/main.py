@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from clash import __version__
-from clash.cli import bench, demo, explain
+from clash.cli import bench, checkpoint, demo, explain
 from clash.cli.report import ReportingGroup, replace_unprintable_characters
 
 app = typer.Typer(
@@ -21,6 +21,7 @@ app = typer.Typer(
 )
 app.command("explain", epilog=explain.EXAMPLE)(explain.explain)
 app.command("demo")(demo.demo)
+app.add_typer(checkpoint.app, name="checkpoint")
 app.add_typer(bench.app, name="bench")
 
 

@@ -55,6 +55,11 @@ def format_of(storage: Storage) -> int:
     return int(recorded)
 
 
+def identity_of(storage: Storage) -> str:
+    """The identity of an existing checkpoint; empty in format 6."""
+    return read_record(storage, PATH, _CODEC).identity
+
+
 class SourceRegistry:
     """`order`: the streams by their place. A new checkpoint begins with `first`. Reading changes nothing: `write` creates or upgrades."""
 

@@ -111,8 +111,7 @@ class ResultFolders:
         if live.request.sink.folder is not None:
             self._refuse_overlap(live.name, live.request.sink.folder)
         storage, folder = self._location(live)
-        marker = published_path(folder, MARKER)
-        owner = read_record(storage, marker, _CODEC) if storage.exists(marker) else None
+        owner = read_owner(storage, folder)
         if owner is None:
             self._check_unmarked(live, storage, folder, has_run)
         elif owner.checkpoint != self.identity:
@@ -202,6 +201,12 @@ def _mark(storage: Storage, folder: str, owner: FolderOwner, renew: bool = False
         stamp = file_stamp(storage, marker)
         if stamp is not None:
             write_record(storage, published_path(folder, STAMP), _STAMP_CODEC, stamp)
+
+
+def read_owner(storage: Storage, folder: str) -> FolderOwner | None:
+    """Whom the marker of a folder names; None if it has none."""
+    marker = published_path(folder, MARKER)
+    return read_record(storage, marker, _CODEC) if storage.exists(marker) else None
 
 
 def origins(storage: Storage, folder: str) -> Iterator[tuple[str, FileOrigin]]:

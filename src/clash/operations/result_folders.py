@@ -1,0 +1,78 @@
+"""The folders that have results and late rows of a checkpoint, and whose the files in them are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+from clash.coordinator.control.folder_owner import FolderOwner, read_owner
+from clash.coordinator.control.job import SinkSpec
+from clash.coordinator.control.setup import LiveQuery
+from clash.operations.opened_checkpoint import OpenedCheckpoint
+from clash.protocol.result_files import LATE, STAGING, FileOrigin, origin_of, published_path, staged_path
+from clash.state.storage import Storage, open_storage
+
+_RESULTS = "results/"
+
+
+@dataclass(frozen=True)
+class ResultFolder:
+    whose: str
+    """For messages: the query, or the stream whose late rows they are."""
+    storage: Storage
+    folder: str
+
+    @property
+    def shown(self) -> str:
+        return self.storage.label(self.folder).rstrip("/")
+
+    def files(self) -> Iterator[tuple[str, FileOrigin]]:
+        """The paths of its result files, published and staged, each with what its name says."""
+        for path_of, names in (
+            (published_path, self.storage.list(self.folder)),
+            (staged_path, self.storage.list(published_path(self.folder, STAGING))),
+        ):
+            for name in names:
+                origin = origin_of(name)
+                if origin is not None:
+                    yield path_of(self.folder, name), origin
+
+    def is_of(self, identity: str, origin: FileOrigin) -> bool:
+        """Whether a file in it is of the checkpoint. Names of format 6 do not say it: there the folder's marker does, and folders of
+        format 6 have none."""
+        if origin.checkpoint is not None:
+            return origin.checkpoint == identity
+        return not identity if self.owner is None else self.owner.checkpoint == identity
+
+    @cached_property
+    def owner(self) -> FolderOwner | None:
+        """Whom its marker names."""
+        return read_owner(self.storage, self.folder)
+
+
+def known_folders(checkpoint: OpenedCheckpoint, given: Iterable[str] = ()) -> list[ResultFolder]:
+    """The folders of all queries that the checkpoint tells of, live and former, and of late rows; and those that a user names."""
+    found: dict[tuple[str, str], ResultFolder] = {}
+
+    def add(whose: str, storage: Storage, folder: str) -> None:
+        location = (SinkSpec("parquet", storage.uri).folder or "", folder)
+        found.setdefault(location, ResultFolder(whose, storage, folder))
+
+    for live in known_queries(checkpoint):
+        if not live.request.sink.is_function:
+            uri, folder = live.result_location(checkpoint.storage.uri)
+            add(f"query {live.name}", open_storage(uri), folder)
+    for kind, whose in ((_RESULTS, "query "), (LATE, "late rows of stream ")):
+        names = {name.partition("/")[0] for name in checkpoint.storage.list(kind.rstrip("/"), recursive=True)}
+        for name in sorted(names):
+            add(f"{whose}{name}", checkpoint.storage, f"{kind}{name}")
+    for uri in given:
+        add("given folder", open_storage(uri), "")
+    return list(found.values())
+
+
+def known_queries(checkpoint: OpenedCheckpoint) -> list[LiveQuery]:
+    """The queries of all generations, newest first."""
+    log = checkpoint.log
+    return [live for number in reversed(log.numbers()) for live in log.read(number).setup.queries]
