@@ -111,6 +111,8 @@ REFUSALS: dict[str, tuple[type[ClashError], Callable[[Path], object]]] = {
             start(f),
         )[1],
     ),
+    "a damaged marker of the checkpoint": (StateError, lambda f: (_flip(f / "c/_clash.json"), start(f))[1]),
+    "a damaged marker of a folder": (StateError, lambda f: (_flip(f / "out/_clash.json"), start(f))[1]),
     "a lost container": (StateError, lambda f: (_live(f).unlink(), start(f))[1]),
     "a container of another manifest": (StateError, lambda f: (shutil.copy(*_two_live(f)), start(f))[1]),
     "a lost manifest": (StateError, lambda f: (next((f / "c/manifests").iterdir()).unlink(), start(f))[1]),

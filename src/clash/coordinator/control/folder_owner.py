@@ -53,6 +53,8 @@ class ResultFolders:
     def check_at_start(self, queries: Iterable[LiveQuery], streams: Iterable[str], published: Mapping[str, tuple[str, int]]) -> None:
         """Raises if a folder of a query that has run is missing, belongs to others, has results of batches to come, or is a copy that lacks
         some. `published`: by destination, the folder and how many files were published there."""
+        root = open_storage(self.uri)
+        is_copied = root.exists(MARKER) and read_record(root, MARKER, _CODEC).checkpoint == self.identity and is_copy(root, "")
         for live in queries:
             if not live.request.sink.is_function:
                 has_run = live.batch is not None and live.batch <= self.last()
@@ -60,11 +62,10 @@ class ResultFolders:
                 storage, folder = self._location(live)
                 if has_run and owner is not None and is_copy(storage, folder):
                     self._refuse_short(f"query {live.name}", storage, folder, published.get(live.name))
-        storage = open_storage(self.uri)
         for stream in streams:
-            self._refuse_later(f"late rows of stream {stream}", storage, f"{LATE}{stream}")
-            if storage.exists(MARKER) and is_copy(storage, ""):
-                self._refuse_short(f"late rows of stream {stream}", storage, f"{LATE}{stream}", published.get(f"{LATE}{stream}"))
+            self._refuse_later(f"late rows of stream {stream}", root, f"{LATE}{stream}")
+            if is_copied:
+                self._refuse_short(f"late rows of stream {stream}", root, f"{LATE}{stream}", published.get(f"{LATE}{stream}"))
 
     def check_new(self, after: Setup, *before: Setup) -> None:
         """Raises if a folder that a query of `after` writes to, and none of its name in `before` does, belongs to others."""
@@ -189,9 +190,13 @@ class ResultFolders:
 
 
 def is_copy(storage: Storage, folder: str) -> bool:
-    """Whether a marked folder is not the one that was marked, but a copy; never on storages that cannot tell."""
-    stamp, path = file_stamp(storage, published_path(folder, MARKER)), published_path(folder, STAMP)
-    return stamp is not None and not (storage.exists(path) and read_record(storage, path, _STAMP_CODEC) == stamp)
+    """Whether a marked folder is not the one that was marked, but a copy; never on storages that cannot tell. A folder whose stamp is
+    missing or damaged counts as a copy."""
+    stamp = file_stamp(storage, published_path(folder, MARKER))
+    try:
+        return stamp is not None and read_record(storage, published_path(folder, STAMP), _STAMP_CODEC) != stamp
+    except StateError:
+        return True
 
 
 def _mark(storage: Storage, folder: str, owner: FolderOwner, renew: bool = False) -> None:
