@@ -16,7 +16,9 @@ from typing import Any
 import duckdb
 
 from clash.cli.row_content import THREADS, Content, file_content, source_content
+from clash.coordinator.checkpoint.generation import Generation
 from clash.model.statistics import Statistics
+from clash.plan.logical import LogicalPlan
 from clash_bench.adaptive_data import QUERY, WINDOW, SelectivityChange, StoreIntroduced
 from clash_bench.adaptive_feed import Script, feeding, lag, make_folders, write_all
 from clash_bench.adaptive_latency import FileBatches, Latencies, assign_files, commit_times, result_latencies, tuple_latencies
@@ -77,6 +79,7 @@ def run_live(spark: Any, script: SelectivityChange | StoreIntroduced, adaptive: 
         with fed_engine(spark, script, folder, adaptive, script.statistics()) as engine:
             engine.query("q", QUERY, sink=sinks.Parquet(folder / "out"))
             run = engine.start()
+            recorder = PlanRecorder(run)
             begin = time.time() + FEEDER_START
             with feeding(script, folder / "in", begin) as feeder:
                 feeder.join()
@@ -90,7 +93,7 @@ def run_live(spark: Any, script: SelectivityChange | StoreIntroduced, adaptive: 
         results = result_latencies(folder / "out", ("r", "s", "t", "u"), committed, start)
         expected = _expected(folder / "in", files)
         content = file_content(f"{folder}/out/*.parquet")
-        plans = describe_plans(folder / "checkpoint", run.generations, committed, start)
+        plans = describe_plans(recorder.plans, run.generations, committed, start)
         delay = lag(script, folder / "in", begin)
         return LiveRun(start, progress, tuples, results, plans, delay, load_before, content == expected, content.rows)
 
@@ -145,17 +148,27 @@ def shifted(tuples: Latencies, seconds: float) -> Latencies:
     return Latencies(tuples.due - seconds, tuples.latency, tuples.open)
 
 
-def describe_plans(
-    checkpoint: Path, generations: Sequence[Mapping[str, Any]], committed: Mapping[int, float], start: float
-) -> list[dict[str, Any]]:
-    """Every generation as the run reports it, with the stores and orders of its record in the checkpoint."""
-    from clash.coordinator.checkpoint.generation_log import GenerationLog
-    from clash.state.storage import open_storage
+class PlanRecorder:
+    """The plan of every generation of a run: the checkpoint keeps the plans of those that stored rows belong to, no others."""
 
-    log = GenerationLog(open_storage(str(checkpoint / "clash")))
+    def __init__(self, run: Any) -> None:
+        log = run._coordinator.log
+        self._write = log.write
+        self.plans: dict[int, LogicalPlan] = {0: log.read(0).plan}
+        log.write = self._record
+
+    def _record(self, generation: Generation) -> None:
+        self.plans[generation.number] = generation.plan
+        self._write(generation)
+
+
+def describe_plans(
+    plans: Mapping[int, LogicalPlan], generations: Sequence[Mapping[str, Any]], committed: Mapping[int, float], start: float
+) -> list[dict[str, Any]]:
+    """Every generation as the run reports it, with the stores and orders of its plan."""
     described = []
     for generation in generations:
-        plan = log.read(generation["generation"]).plan
+        plan = plans[generation["generation"]]
         batch = generation["batch"]
         since = next((committed[b] for b in sorted(committed) if b >= batch), None)
         described.append(

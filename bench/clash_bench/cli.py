@@ -134,6 +134,18 @@ def changes(
     _run("changes", rate=rate, every=every, out=out)
 
 
+@app.command("generations")
+def generations(
+    changes: Annotated[int, typer.Option(min=100, help="Changes of a coordinator in process, one per batch.")] = 2_000,
+    recorded: Annotated[
+        int, typer.Option(min=100, help="Generations that are only recorded; 86,400 is one per second for a day.")
+    ] = 86_400,
+    out: Out = RESULTS,
+) -> None:
+    """The size of a checkpoint's generations after a long life, and the time that a start and `run.generations` take then."""
+    _run("generations", changes=changes, recorded=recorded, out=out)
+
+
 def _run(module: str, **options: Any) -> None:
     try:
         run = import_module(f"clash_bench.{module}").run

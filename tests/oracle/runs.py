@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from clash.coordinator.adaptive.replanner import Policy, Replanner
+from clash.coordinator.checkpoint.generation import Generation
 from clash.coordinator.committed_batch import CommittedBatch
 from clash.coordinator.control import changes
 from clash.coordinator.control.job import JobSpec, QueryRequest
@@ -66,6 +67,7 @@ class Run:
         self.wrong: list[str] = []
         self.upkeep = Upkeep()
         self.replanned = 0
+        self._ran: Generation | None = None  # of the last batch
         self._eager(_EAGER)
 
     @property
@@ -281,9 +283,9 @@ class Run:
             self.wrong.append(f"batch {number} has queries that began with {since}, not {lives}")
         if ran.setup.workers != self.workers:
             self.wrong.append(f"batch {number} ran on {ran.setup.workers} workers, not {self.workers}")
-        if ran.batch == number and ran.predicted is not None:
-            before = self.engine.coordinator.log.read(ran.number - 1)
-            self.replanned += before.topology != ran.topology
+        if ran.batch == number and ran.predicted is not None and self._ran is not None:
+            self.replanned += self._ran.topology != ran.topology
+        self._ran = ran
 
 
 def _rows(uri: str, url: str) -> list[Row]:

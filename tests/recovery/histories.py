@@ -11,7 +11,6 @@ import json
 import logging
 import sys
 import time
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from threading import Event
@@ -33,7 +32,7 @@ from clash.plan.logical import LogicalPlan
 from clash.protocol.batch import BatchSpec, Tuning
 from clash.spark import engine as sparks
 
-RESULTS, LATE, HANDED, FILES = "results", "late", "handed", "files"
+RESULTS, LATE, HANDED, FILES, MIRS = "results", "late", "handed", "files", "mirs"
 
 
 def main(master: str, data: Path) -> None:
@@ -60,27 +59,26 @@ def play(spark: Any, data: Path, asked: dict[str, Any]) -> dict[str, Any]:
     except clash.ClashError as error:
         return {"batch": None, "error": str(error)}
     keep(run, case, out)
-    log = run._coordinator.log
-    generations = [
-        [outline["batch"], outline["workers"], sum(s.key.join is not None for s in log.read(outline["generation"]).plan.stores)]
-        for outline in run.generations
-    ]
-    return {"batch": run.progress["batch"], "error": None, "generations": generations}
+    generations = [[outline["batch"], outline["workers"]] for outline in run.generations]
+    return {"batch": run.progress["batch"], "error": None, "generations": generations, "mirs": (out / MIRS).exists()}
 
 
 class Changing(Coordinator):
     """Asks before it decides, as late as a user can; a batch that is on record has been asked for already."""
 
-    def __init__(self, case: Case, ask: Callable[[int], None], uri: str, job: Any, timezone: str) -> None:
+    def __init__(self, case: Case, ask: Asking, uri: str, job: Any, timezone: str, check: Any = None) -> None:
         self._case, self._ask_for = case, ask
         plan = None if case.setting.plan_seed is None else plan_of(case)
-        super().__init__(uri, job, timezone, plan, Tuning(**dict(case.setting.options)))
+        super().__init__(uri, job, timezone, plan, Tuning(**dict(case.setting.options)), check)
         self.plan_override = self._random_plan
 
     def begin(self, batch: int, now: int, partitions: int) -> BatchSpec | None:
         if batch > self.last and not self.storage.exists(f"batches/{batch:09d}.json"):
             self._ask_for(batch)
-        return super().begin(batch, now, partitions)
+        spec = super().begin(batch, now, partitions)
+        if any(store.join is not None for store in self.active.topology.stores):
+            (self._ask_for.out / MIRS).touch()
+        return spec
 
     def _random_plan(self, setup: Setup, batch: int) -> LogicalPlan | None:
         seed = self._case.batches[batch].plan_seed

@@ -95,7 +95,7 @@ class Coordinator:
         plan_path = establish(recovered, self.folders)  # the start is certain: from here on the disk changes
         self.loaded_plan = self.active.load_plan(plan_path)
         self.sources.extend(stream.name for stream in job.streams)
-        self._write_costs()
+        self.storage.delete(self._compact_generations())
         self.storage.sweep()  # what killed writers left half written: no process writes now
         self.publisher.sweep_torn()
         self.sweep()
@@ -335,9 +335,7 @@ class Coordinator:
         plans = self.plan_files.remove_except({spec.plan_path})
         self.active.forget_plan(plans)
         self.storage.delete([*obsolete_after(before, self.manifest, merged), *plans])
-        if before.generation != self.manifest.generation:
-            self._write_costs()
-        self.log.forget_except({record.generation for record in self.manifest.containers} | {self.generation.number})
+        self.storage.delete(self._compact_generations())
         self._record_outcome()
         reach("after-cleanup")
 
@@ -348,10 +346,13 @@ class Coordinator:
         if compared is not None:
             self.replanner.offers.record_outcome(*compared)
 
-    def _write_costs(self) -> None:
-        for number, cost in self.manifest.costs.items():
-            if number < self.manifest.generation:
-                self.log.write_cost(number, cost)
+    def _compact_generations(self) -> list[str]:
+        """Adds what has ended to the history. Returns the records that are obsolete: no stored rows were laid out under their generations,
+        and none will be."""
+        committed = self.manifest.generation
+        layouts = [*self.generation.stores.layouts.values(), *self.log.read(committed).stores.layouts.values()]
+        live = {version.generation for version in layouts} | {record.generation for record in self.manifest.containers}
+        return self.log.compact(committed, self.manifest.costs, live)
 
     def sweep(self) -> None:
         """Deletes what the last manifest does not list: leftovers of attempts that failed or were killed."""

@@ -83,6 +83,7 @@ def recover(uri: str, job: JobSpec, timezone: str, plan: LogicalPlan | None) -> 
     log = GenerationLog(storage)
     manifest = read_last_manifest(storage)
     next_batch = manifest.batch + 1
+    log.check(manifest.generation)
     decided = read_decision(storage, next_batch)
     verify_files(storage, manifest, log, decided, new)
     first = _first_generation(storage, job, plan) if new else None

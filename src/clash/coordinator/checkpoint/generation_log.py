@@ -1,58 +1,48 @@
 """The generations of a checkpoint, and what they cost.
 
-Invariant: a generation is written before the batch that begins it is recorded; one whose batch was never recorded is
-left over from a process that was killed in between: the next start deletes it, and its number is used again. All others stay: they say what
-ran when, and why.
+Invariant: a generation is written before the batch that begins it is recorded; one whose batch was never recorded is left over from a
+process that was killed in between: the next start deletes it, and its number is used again. One that has ended is added to the history,
+which tells what ran when, and why; its record stays only as long as stored rows were laid out under it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
-from threading import Lock
+from collections.abc import Collection, Mapping
+from itertools import pairwise
+from threading import RLock
 from typing import Any
 
 from clash.codec import Codec
-from clash.coordinator.adaptive.generation_cost import GenerationCost, micros_per_tuple
+from clash.coordinator.adaptive.generation_cost import GenerationCost
 from clash.coordinator.checkpoint.generation import GENERATION, Generation, to_record
+from clash.coordinator.checkpoint.generation_history import GenerationHistory
+from clash.coordinator.checkpoint.generation_outline import OUTLINE, EndedGeneration, GenerationOutline, MeasuredCost, outline_of
 from clash.coordinator.control.setup import LiveQuery
-from clash.state.json_records import read_json, read_record, write_json, write_record
+from clash.errors import CheckpointError
+from clash.state.json_records import RESTORE, read_json, read_record, write_json
 from clash.state.storage import Storage
 
 FOLDER = "generations"
 _COST: Codec[GenerationCost] = Codec(GenerationCost)
 
 
-@dataclass(frozen=True)
-class GenerationOutline:
-    """What is shown of a generation."""
-
-    generation: int
-    batch: int
-    reason: str
-    queries: list[str]
-    workers: int
-    stores: int
-    cost: float
-    predicted_old: float | None
-    predicted_new: float | None
-
-
-_OUTLINE: Codec[GenerationOutline] = Codec(GenerationOutline)
-
-
 class GenerationLog:
+    """Calls look up names and list generations while batches begin and end them."""
+
     def __init__(self, storage: Storage) -> None:
         self.storage = storage
+        self.history = GenerationHistory(storage)
+        self._lock = RLock()
+        self._on_disk = {_number(name) for name in storage.list(FOLDER)}
         self._cached: dict[int, Generation] = {}
-        self._outlines: dict[int, GenerationOutline] = {}
-        self._names: dict[str, int] | None = None  # by query, the last generation that had it; None until it is needed
-        self._names_lock = Lock()  # calls and boundaries look up names
+        self._outlines: dict[int, GenerationOutline] = {}  # of the generations after the history
+        self._names: dict[str, int] | None = None  # by query, the last of these generations that had it; None until it is needed
 
     def read(self, number: int) -> Generation:
-        if number not in self._cached:
-            self._cached[number] = read_record(self.storage, generation_path(number), GENERATION)
-        return self._cached[number]
+        with self._lock:
+            if number not in self._cached:
+                self._cached[number] = read_record(self.storage, generation_path(number), GENERATION)
+            return self._cached[number]
 
     def hold(self, generation: Generation) -> None:
         """Keeps a generation in memory that is written later."""
@@ -60,83 +50,99 @@ class GenerationLog:
 
     def numbers(self) -> list[int]:
         """The generations that are on disk, in order."""
-        return self._recorded()
+        return sorted(self._on_disk)
 
     def write(self, generation: Generation) -> None:
         outline = outline_of(generation)
-        data = {**GENERATION.encode(to_record(generation)), "outline": _OUTLINE.encode(outline)}  # readable without the rest
+        data = {**GENERATION.encode(to_record(generation)), "outline": OUTLINE.encode(outline)}  # readable without the rest
         write_json(self.storage, generation_path(generation.number), data)
-        self._cached[generation.number], self._outlines[generation.number] = generation, outline
-        with self._names_lock:
+        with self._lock:
+            self._on_disk.add(generation.number)
+            self._cached[generation.number], self._outlines[generation.number] = generation, outline
             self._names = None  # it may take the place of another: of its number, or of its first batch
 
-    def forget_except(self, live: set[int]) -> None:
-        """Forgets, in memory, the generations to which no live container belongs."""
-        self._cached = {number: generation for number, generation in self._cached.items() if number in live}
-
     def files_after(self, number: int) -> list[str]:
-        """The files of generations after one, which no batch ran under."""
+        """The files of generations after one, which no batch ran under, and which the caller deletes."""
+        with self._lock:
+            self._on_disk = {found for found in self._on_disk if found <= number}
         return [f"{FOLDER}/{name}" for name in self.storage.list(FOLDER) if _number(name) > number]
 
-    def write_cost(self, number: int, cost: GenerationCost) -> None:
-        """What a generation has cost, when it is over."""
-        if not self.storage.exists(_cost_path(number)):
-            write_record(self.storage, _cost_path(number), _COST, cost)
+    def check(self, committed: int) -> None:
+        """CheckpointError unless the history ends before the generation of the last committed batch."""
+        if self.history.last >= committed:
+            raise CheckpointError(
+                "parts of the checkpoint are from different times",
+                f"the last batch is of generation {committed}, but generation {self.history.last} has ended ({self.storage.label('')})",
+                RESTORE,
+            )
+
+    def compact(self, committed: int, costs: Mapping[int, GenerationCost], live: Collection[int]) -> list[str]:
+        """Adds the generations before the one of the last committed batch to the history, and returns the paths that are obsolete then.
+
+        `costs`: those that the manifest has. `live`: the generations whose records are still needed."""
+        with self._lock:
+            ended = range(self.history.last + 1, committed)
+            if ended:
+                generations = [EndedGeneration(self._outline(number), MeasuredCost.of(self._cost(number, costs))) for number in ended]
+                self.history.append(generations, self._ended_queries(committed))
+                self._outlines = {number: outline for number, outline in self._outlines.items() if number >= committed}
+                self._names = None
+            needed = {*live, *range(committed, max(self._on_disk) + 1)}
+            obsolete, self._on_disk = self._on_disk - needed, self._on_disk & needed
+            self._cached = {number: generation for number, generation in self._cached.items() if number in needed}
+            covered, self.history.covered = self.history.covered, []
+        return [*covered, *(path for number in sorted(obsolete) for path in (generation_path(number), _cost_path(number)))]
 
     def last_query(self, name: str) -> LiveQuery | None:
         """The query that had this name last, live or not; not one whose only batch was decided again without it."""
-        with self._names_lock:
+        with self._lock:
             if self._names is None:
-                effective = {self._outline(number).batch: number for number in self._recorded()}  # of one batch the later one counts
-                self._names = {query: number for number in sorted(effective.values()) for query in self._outline(number).queries}
+                self._names = {query: number for number in self._effective() for query in self._outline(number).queries}
             number_of_last = self._names.get(name)
-        if number_of_last is None:
-            return None
-        cached = self._cached.get(number_of_last)
-        return (cached or read_record(self.storage, generation_path(number_of_last), GENERATION)).setup.query(name)
+            if number_of_last is None:
+                return self.history.query(name)
+            cached = self._cached.get(number_of_last)
+            return (cached or read_record(self.storage, generation_path(number_of_last), GENERATION)).setup.query(name)
 
     def outlines(self, costs: Mapping[int, GenerationCost], last: int) -> list[dict[str, Any]]:
         """Every generation up to `last`, oldest first, for users; costs are microseconds of all tasks per tuple."""
+        with self._lock:
+            blocks, after = self.history.blocks(), range(self.history.last + 1, last + 1)
+            current = [EndedGeneration(self._outline(number), MeasuredCost.of(self._cost(number, costs))) for number in after]
         listed: list[dict[str, Any]] = []
-        before = GenerationCost()
-        for number in range(last + 1):
-            cost = costs.get(number) or self._read_cost(number)
-            measured = {
-                "batches": cost.batches,
-                "measured_before": micros_per_tuple(before.recent),
-                "measured": cost.micros_per_tuple,
-            }
-            listed.append({**asdict(self._outline(number)), **measured})
-            before = cost if cost.batches else before
+        before = MeasuredCost()
+        for generation in (*self.history.unpack(blocks), *current):
+            listed.append(generation.shown(before))
+            before = generation.cost if generation.cost.batches else before
         return listed
+
+    def _ended_queries(self, committed: int) -> list[tuple[int, LiveQuery]]:
+        """The queries that end with a generation before the committed one, each with that generation."""
+        effective = [number for number in self._effective() if number <= committed]
+        ended = []
+        for number, following in pairwise(effective):
+            names = {*self._outline(number).queries}.difference(self._outline(following).queries)
+            if names:
+                queries = (self._cached.get(number) or read_record(self.storage, generation_path(number), GENERATION)).setup.queries
+                ended += [(number, query) for query in queries if query.name in names]
+        return ended
+
+    def _effective(self) -> list[int]:
+        """The generations after the history, of those that begin with one batch the last."""
+        numbers = sorted(number for number in self._on_disk if number > self.history.last)
+        return sorted({self._outline(number).batch: number for number in numbers}.values())
 
     def _outline(self, number: int) -> GenerationOutline:
         if number not in self._outlines:
-            self._outlines[number] = _OUTLINE.decode(read_json(self.storage, generation_path(number))["outline"])
+            self._outlines[number] = OUTLINE.decode(read_json(self.storage, generation_path(number))["outline"])
         return self._outlines[number]
 
-    def _read_cost(self, number: int) -> GenerationCost:
+    def _cost(self, number: int, costs: Mapping[int, GenerationCost]) -> GenerationCost:
+        """Earlier versions wrote a file with the cost of each generation."""
+        if number in costs:
+            return costs[number]
         path = _cost_path(number)
         return read_record(self.storage, path, _COST) if self.storage.exists(path) else GenerationCost()
-
-    def _recorded(self) -> list[int]:
-        names = [name for name in self.storage.list(FOLDER) if name.endswith(".json") and ".cost." not in name]
-        return sorted(map(_number, names))
-
-
-def outline_of(generation: Generation) -> GenerationOutline:
-    old, new = generation.predicted or (None, None)
-    return GenerationOutline(
-        generation=generation.number,
-        batch=generation.batch,
-        reason=generation.reason,
-        queries=list(generation.setup.query_names),
-        workers=generation.setup.workers,
-        stores=len(generation.plan.stores),
-        cost=generation.plan.cost,
-        predicted_old=old,
-        predicted_new=new,
-    )
 
 
 def generation_path(number: int) -> str:
