@@ -146,6 +146,17 @@ def generations(
     _run("generations", changes=changes, recorded=recorded, out=out)
 
 
+@app.command("soak")
+def soak(
+    minutes: Annotated[float, typer.Option(min=0.5, help="Length of the run.")] = 120.0,
+    every: Annotated[float, typer.Option(min=0.5, metavar="SECONDS", help="Time between two changes.")] = 4.0,
+    draw: Annotated[bool, typer.Option("--draw", help="Only draw the picture, from the CSV file of an earlier run.")] = False,
+    out: Out = RESULTS,
+) -> None:
+    """A long run with a change every few seconds: memory, files, descriptors and threads over time; all results are checked."""
+    _run("soak", minutes=minutes, every=every, draw=draw, out=out)
+
+
 def _run(module: str, **options: Any) -> None:
     try:
         run = import_module(f"clash_bench.{module}").run
