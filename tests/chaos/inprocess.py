@@ -1,0 +1,230 @@
+"""The program of a history without Spark: the engine's coordinator and tasks in a process of their own, over files.
+
+Spark's half of the checkpoint is modelled by a log of offsets and one of commits, as Spark keeps them: a batch is on record before it runs,
+and again when it is committed. Only the engine's half is damaged here; of the other half older copies are put back.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+import traceback
+from contextlib import suppress
+from multiprocessing import get_context
+from multiprocessing.connection import Connection
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pyarrow as pa
+
+from clash.coordinator.batch_loop import run_batch
+from clash.coordinator.control.job import JobSpec, QueryRequest
+from clash.coordinator.coordinator import Coordinator
+from clash.errors import ClashError
+from clash.inprocess.transport import InProcessTransport, random_partitions
+from clash.protocol.batch import BatchSpec
+from clash.protocol.messages import Payload
+from clash.state.checkpoint_lock import CheckpointLock
+from clash.state.paths import storage_error
+from clash.state.storage import open_storage
+
+from ..oracle.case import Ask, Case, Change, table
+from ..oracle.starts import quick_planner
+from .folders import CHECKPOINT, OURS, SPARKS
+from .requests import RequestingCoordinator, sink_spec
+from .starts import MAX_SECONDS, Outcome, Start, outcome_of, parts
+
+_NOW = 1_700_000_000_000_000  # microseconds
+_SECOND = 1_000_000
+
+
+class OffsetLog:
+    """By batch, how many files of each stream are read after it; and which batches are committed."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def last(self, log: str) -> int:
+        return max((int(file.name) for file in (self.folder / log).glob("*") if file.name.isdigit()), default=-1)
+
+    def offsets(self, batch: int) -> dict[str, int]:
+        found: dict[str, int] = json.loads((self.folder / "offsets" / str(batch)).read_text()) if batch >= 0 else {}
+        return found
+
+    def write(self, log: str, batch: int, content: dict[str, int]) -> None:
+        file = self.folder / log / str(batch)
+        try:
+            file.parent.mkdir(parents=True, exist_ok=True)
+            temporary = file.with_name(f".{file.name}.{os.getpid()}.tmp")
+            temporary.write_text(json.dumps(content))
+            temporary.replace(file)
+        except OSError as error:
+            raise storage_error("written", str(file), error) from error
+
+    def next_batch(self, streams: tuple[str, ...], fed: int) -> int | None:
+        """The batch to run; None if all is read."""
+        last = self.last("offsets")
+        if last > self.last("commits"):
+            return last
+        before = self.offsets(last)
+        after = {stream: min(before.get(stream, 0) + 1, fed) for stream in streams}
+        if after == {stream: before.get(stream, 0) for stream in streams}:
+            return None
+        self.write("offsets", last + 1, before | after)
+        return last + 1
+
+
+class Program:
+    """One start: it takes the checkpoint, recovers, and runs batches until all files are read."""
+
+    def __init__(self, start: Start) -> None:
+        self.start, self.random = start, Random(start.seed)
+        self.log = OffsetLog(start.base / start.checkpoint / SPARKS)
+        uri = str(start.base / start.checkpoint / OURS)
+        self.lock = CheckpointLock(open_storage(uri))
+        self.coordinator = RequestingCoordinator(start.case, self._request, uri, self._job(), start.case.setting.timezone)
+
+    def _job(self) -> JobSpec:
+        case, setting = self.start.case, self.start.case.setting
+        first = {stream.name for stream in case.first_streams}
+        streams = tuple(stream for stream in case.streams if stream.name in first or stream.name in self.start.declared)
+        queries = tuple(self._query(ask) for ask in case.queries)
+        return JobSpec(
+            streams, queries, setting.workers, setting.strategy, setting.cost, setting.layouts, setting.mirs, setting.statistics, 1, False
+        )
+
+    def _query(self, ask: Ask) -> QueryRequest:
+        return QueryRequest(ask.name, ask.text, ask.windows, sink_spec(self.start.base, ask.name))
+
+    def run(self) -> int:
+        while (batch := self.log.next_batch(self.coordinator.sources.order, self.start.fed)) is not None:
+            now = _NOW + (batch + self.start.clock) * _SECOND
+            run_batch(self.coordinator, _Files(self, batch), batch, now, self.start.case.setting.partitions)
+            self.log.write("commits", batch, {})
+        return self.coordinator.last
+
+    def run_tasks(self, spec: BatchSpec, batch: int) -> list[Payload]:
+        before, after = self.log.offsets(batch - 1), self.log.offsets(batch)
+        case, tables = self.start.case, dict[str, pa.Table]()
+        for name, end in after.items():
+            rows = [row for file in range(before.get(name, 0), end) for row in case.batches[file].rows.get(name, ())]
+            tables[name] = table(case.by_name[name], rows)
+        partitions = random_partitions(tables, self.coordinator.loaded_plan, spec.partitions, self.random)
+        return InProcessTransport(partitions, self.random).run(spec)
+
+    def _request(self, coordinator: Coordinator, batch: int) -> None:
+        for change in self.start.case.batches[batch].changes if batch < len(self.start.case.batches) else ():
+            self._change(coordinator, change)
+            if new := coordinator.changes.setup.needed.difference(coordinator.sources.order):
+                coordinator.read_more(sorted(new))
+
+    def _change(self, coordinator: Coordinator, change: Change) -> None:
+        changes, case = coordinator.changes, self.start.case
+        if change.kind == "stream":
+            if change.name not in changes.setup.streams_by_name:
+                with self.start.declarations.open("a") as file:
+                    file.write(f"{change.name}\n")
+                changes.add_stream(case.by_name[change.name], coordinator.last + 1)
+        elif change.kind == "rescale":
+            changes.rescale(change.workers)
+        elif change.ask is None:
+            changes.remove_query(change.name)
+        else:
+            changes.add_query(self._query(change.ask), change.history)
+
+
+class _Files:
+    """The transport of a batch: its rows are partitioned when its plan is known."""
+
+    def __init__(self, program: Program, batch: int) -> None:
+        self.program, self.batch = program, batch
+
+    def run(self, spec: BatchSpec) -> list[Payload]:
+        return self.program.run_tasks(spec, self.batch)
+
+
+def play(start: Start, pipe: Connection) -> None:
+    """In a process of its own."""
+    log = os.open(start.base.parent / "log", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    os.dup2(log, 2)
+    sys.stderr = os.fdopen(2, "w")
+    if start.fail:
+        os.environ |= {"CLASH_FAILPOINT": start.fail, **({"CLASH_FAILPOINT_FLAG": start.flag} if start.flag else {})}
+    phase = "start"
+    answer: dict[str, Any]
+    try:
+        with quick_planner():
+            program = Program(start)
+            phase = "batch"
+            answer = {"last": program.run()}
+    except ClashError as error:
+        answer = {"error": parts(error), "phase": phase}
+    except Exception:
+        answer = {"raw": traceback.format_exc(), "phase": phase}
+    pipe.send(answer)
+
+
+class InProcess:
+    """Every start is a process that is forked from one which has everything imported."""
+
+    def __init__(self) -> None:
+        self._context = get_context("forkserver")
+        self._context.set_forkserver_preload([f"{__package__}.warmed"])
+
+    def begin(self, start: Start, second: bool = False) -> RunningProcess:
+        ours, theirs = self._context.Pipe(duplex=False)
+        process = self._context.Process(target=play, args=(start, theirs), daemon=True)
+        process.start()
+        theirs.close()
+        return RunningProcess(process, ours)
+
+    def batches(self, base: Path, case: Case) -> dict[str, dict[int, int]]:
+        log = OffsetLog(base / CHECKPOINT / SPARKS)
+        found: dict[str, dict[int, int]] = {stream.name: {} for stream in case.streams}
+        for batch in range(log.last("offsets") + 1):
+            for name, end in log.offsets(batch).items():
+                for file in range(end):
+                    found[name].setdefault(file, batch)
+        return found
+
+    def feed(self, root: Path, case: Case, files: range) -> None:
+        """Rows are read from the case."""
+
+    def forget(self, base: Path) -> None:
+        """All is on disk."""
+
+    def close(self) -> None:
+        """Nothing outlives a start."""
+
+
+class RunningProcess:
+    def __init__(self, process: Any, pipe: Connection) -> None:
+        self.process, self.pipe = process, pipe
+
+    def _signal(self, number: int) -> None:
+        with suppress(ProcessLookupError):
+            os.kill(self.process.pid, number)
+
+    def kill(self, victim: str) -> None:
+        self._signal(signal.SIGKILL)
+
+    def pause(self) -> None:
+        self._signal(signal.SIGSTOP)
+
+    def resume(self) -> None:
+        self._signal(signal.SIGCONT)
+
+    def wait(self) -> Outcome:
+        if not self.pipe.poll(MAX_SECONDS):
+            self.kill("driver")
+            return Outcome(raw=f"no end within {MAX_SECONDS} seconds")
+        try:
+            answer = self.pipe.recv()
+        except EOFError:
+            answer = None
+        self.process.join()
+        self.pipe.close()
+        return outcome_of(answer)

@@ -1,0 +1,98 @@
+"""A minute of chaos: a few histories in process, and one on local Spark. Hours of it: `python -m tests.chaos`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from . import folders
+from .__main__ import played
+from .actions import KINDS, Damage, Feed, History, Run, Stranger, Together
+from .folders import RESULTS
+from .generate import PLACES, chaos, drawn_case, random_actions
+from .inprocess import InProcess, RunningProcess
+from .places import open_place
+from .requests import sink_folder
+from .shrink import fewest
+from .starts import Outcome, Place, Start
+
+
+@pytest.fixture(scope="module")
+def inprocess() -> Iterator[Place]:
+    with open_place("inprocess") as place:
+        yield place
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_a_history_in_process(inprocess: Place, seed: int) -> None:
+    history = chaos(seed)
+    _, wrong = played(history, inprocess)
+    assert wrong is None, f"{history}\n{wrong}"
+
+
+def test_a_history_on_spark(java: None) -> None:
+    history = chaos(2, "local")
+    with open_place("local") as place:
+        _, wrong = played(history, place)
+    assert wrong is None, f"{history}\n{wrong}"
+
+
+@pytest.mark.parametrize("where", PLACES)
+def test_a_seed_is_one_history(where: str) -> None:
+    assert chaos(3, where) == chaos(3, where)
+
+
+def test_every_action_is_drawn() -> None:
+    for where in PLACES:
+        drawn = {type(action) for seed in range(30) for action in random_actions(Random(seed), where, 6)}
+        assert drawn == set(KINDS.values())
+
+
+class Doubling(InProcess):
+    """Publishes every result file twice."""
+
+    def begin(self, start: Start, second: bool = False) -> RunningProcess:
+        running = super().begin(start, second)
+
+        class Twice(RunningProcess):
+            def wait(self) -> Outcome:
+                outcome = super().wait()
+                for file in folders.files(start.base / RESULTS):
+                    if folders.is_published(start.base, file):
+                        file.with_name(f"part-again-{file.name}").write_bytes(file.read_bytes())
+                return outcome
+
+        return Twice(running.process, running.pipe)
+
+
+class Vague(InProcess):
+    """Refuses without saying why."""
+
+    def begin(self, start: Start, second: bool = False) -> RunningProcess:
+        running = super().begin(start, second)
+
+        class Refused(RunningProcess):
+            def wait(self) -> Outcome:
+                super().wait()
+                return Outcome(
+                    error={"kind": "StateError", "what": "something is wrong", "detail": "somewhere", "hint": "-"}, phase="batch"
+                )
+
+        return Refused(running.process, running.pipe)
+
+
+def test_what_is_wrong_is_noticed() -> None:
+    case = drawn_case(next(seed for seed in range(100) if any(sink_folder(Path(), ask.name) for ask in drawn_case(seed).queries)))
+    history = History(0, "inprocess", case, (Feed(1), Together(), Stranger(), Feed(len(case.batches) - 1), Run()))
+    doubled = played(history, Doubling())[1]
+    assert doubled is not None
+    assert "extra" in doubled
+    small = fewest(history, lambda smaller: played(smaller, Doubling())[1])
+    assert Together() not in small.actions
+    damaged = History(0, "inprocess", case, (Feed(1), Run(), Damage("cut", "checkpoint", 0.5), Run()))
+    vague = played(damaged, Vague())[1]
+    assert vague is not None
+    assert "refused without its cause" in vague
