@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import tempfile
+import uuid
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -12,8 +13,9 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.fs as pafs
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.servers import S3Server
 
 from clash.errors import StateError
 from clash.state.storage import ArrowStorage, LocalStorage, MemoryStorage, Storage, open_storage
@@ -27,8 +29,11 @@ MAKERS: dict[str, Callable[[Path], Storage]] = {
 }
 
 
-@pytest.fixture(params=MAKERS)
+@pytest.fixture(params=[*MAKERS, "s3"])
 def storage(request: pytest.FixtureRequest, tmp_path: Path) -> Storage:
+    if request.param == "s3":
+        request.getfixturevalue("s3_server")
+        return open_storage(f"s3a://bucket/{uuid.uuid4()}/root")
     return MAKERS[request.param](tmp_path)
 
 
@@ -73,6 +78,17 @@ def test_buffers_are_read_only_and_aligned(storage: Storage) -> None:
     buffer = storage.read("f")
     assert not buffer.is_mutable
     assert buffer.address % 64 == 0
+
+
+def test_a_new_file_is_written_once(storage: Storage) -> None:
+    assert storage.write_new("a/f", [b"one", b"two"]) == 6
+    assert storage.write_new("a/f", [b"onetwo"]) == 6  # the answer to the first try was lost
+    with pytest.raises(StateError, match=r"written by another run\n.*a/f\n  hint: "):
+        storage.write_new("a/f", [b"other"])
+    assert content(storage, "a/f") == b"onetwo"
+    storage.delete(["a/f"])
+    storage.write_new("a/f", [b"other"])
+    assert content(storage, "a/f") == b"other"
 
 
 def test_list_shows_files_only(storage: Storage) -> None:
@@ -161,22 +177,32 @@ STEP = st.one_of(
 @given(st.lists(STEP, max_size=12))
 def test_all_storages_agree(steps: list[tuple[str, ...]]) -> None:
     with tempfile.TemporaryDirectory() as folder:
-        storages = [make(Path(folder) / name) for name, make in MAKERS.items()]
-        files: dict[str, bytes] = {}
-        for action, *arguments in steps:
-            for storage in storages:
-                with suppress(StateError):
-                    getattr(storage, action)(*arguments)
-            if action == "write":
-                files[arguments[0]] = b"".join(arguments[1])  # type: ignore[arg-type]
-            elif action == "delete":
-                for path in arguments[0]:
-                    files.pop(path, None)
-            elif arguments[0] in files:
-                files[arguments[1]] = files.pop(arguments[0])
-            for storage in storages:
-                assert {path: storage.read(path, mapped=False).to_pybytes() for path in storage.list(recursive=True)} == files
-                assert {path for path in PATHS if storage.exists(path)} == set(files)
+        check_agreement([make(Path(folder) / name) for name, make in MAKERS.items()], steps)
+
+
+@settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(steps=st.lists(STEP, min_size=3, max_size=10))
+def test_an_object_store_agrees(s3_server: S3Server, steps: list[tuple[str, ...]]) -> None:
+    check_agreement([open_storage(f"s3://bucket/{uuid.uuid4()}")], steps)
+
+
+def check_agreement(storages: list[Storage], steps: list[tuple[str, ...]]) -> None:
+    """All storages have the same files after each step."""
+    files: dict[str, bytes] = {}
+    for action, *arguments in steps:
+        for storage in storages:
+            with suppress(StateError):
+                getattr(storage, action)(*arguments)
+        if action == "write":
+            files[arguments[0]] = b"".join(arguments[1])  # type: ignore[arg-type]
+        elif action == "delete":
+            for path in arguments[0]:
+                files.pop(path, None)
+        elif arguments[0] in files:
+            files[arguments[1]] = files.pop(arguments[0])
+        for storage in storages:
+            assert {path: storage.read(path, mapped=False).to_pybytes() for path in storage.list(recursive=True)} == files
+            assert {path for path in PATHS if storage.exists(path)} == set(files)
 
 
 def test_open_storage_by_uri(tmp_path: Path) -> None:

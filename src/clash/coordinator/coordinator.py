@@ -57,7 +57,8 @@ class DecidedBatch(NamedTuple):
 
 class Coordinator:
     """One per run. `plan` overrides the first plan, and `plan_override`, called at each boundary, those after it: both for tests. `check`
-    refuses a start for reasons of the caller's, before it changes anything on disk."""
+    refuses a start for reasons of the caller's, before it changes anything on disk; `fence` raises an error once the checkpoint may
+    belong to another run: it is called before whatever that run must not see."""
 
     def __init__(
         self,
@@ -67,7 +68,9 @@ class Coordinator:
         plan: LogicalPlan | None = None,
         tuning: Tuning | None = None,
         check: Callable[[Recovered], None] | None = None,
+        fence: Callable[[], None] = lambda: None,
     ) -> None:
+        self._fence = fence
         self.job, self.timezone, self.tuning = job, timezone, tuning or Tuning()
         self.plan_override: PlanOverride | None = None
         self.replanner = Replanner()
@@ -146,6 +149,7 @@ class Coordinator:
 
     def begin(self, batch: int, now: int, partitions: int) -> BatchSpec | None:
         """What the batch's tasks need to know; None if the batch is committed already."""
+        self._fence()
         if batch == self.last:
             return None
         if batch != self.last + 1:
@@ -198,6 +202,7 @@ class Coordinator:
         manifest = next_manifest(self._state(self.active), self.active, *self._decided, spec, reports)
         self._progress.check(BatchState.COMMITTED, spec.batch)
         reach("before-manifest")
+        self._fence()
         write_manifest(self.storage, manifest)
         self.manifest = manifest
         self._progress.move(BatchState.COMMITTED, spec.batch)
@@ -214,6 +219,7 @@ class Coordinator:
         if batch != manifest.batch:
             raise AssertionError(f"batch {batch} is not the last one committed, {manifest.batch}")
         queries = self.log.read(manifest.generation).setup.queries
+        self._fence()
         with_files = {file.destination for file in manifest.files}
         self.folders.refuse_taken(query for query in queries if query.name in with_files)
         paths = self.publisher.publish(manifest, queries)
@@ -356,5 +362,6 @@ class Coordinator:
 
     def sweep(self) -> None:
         """Deletes what the last manifest does not list: leftovers of attempts that failed or were killed."""
+        self._fence()
         self.storage.delete(leftovers(self.storage, self.manifest))
         self.publisher.sweep(self.manifest, self.generation.setup.streams_by_name)

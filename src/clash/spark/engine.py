@@ -28,7 +28,7 @@ from clash.spark.query_launcher import QueryLauncher
 from clash.spark.result_handover import sinks_at_start
 from clash.spark.run import Run
 from clash.sql import parse_query
-from clash.state.checkpoint_lock import CheckpointLock
+from clash.state.checkpoint_lock import lock_checkpoint
 from clash.state.json_records import RESTORE
 from clash.state.storage import open_storage
 
@@ -134,10 +134,10 @@ class Engine:
             self._mirs, self._statistics, self._epoch, self._adaptive,
         )  # fmt: skip
         uri = f"{self._checkpoint}/clash"
-        lock = CheckpointLock(open_storage(uri))
+        lock = lock_checkpoint(open_storage(uri))
         try:
             timezone = str(self._spark.conf.get("spark.sql.session.timeZone"))
-            coordinator = Coordinator(uri, job, timezone, check=self._check_start)
+            coordinator = Coordinator(uri, job, timezone, check=self._check_start, fence=lock.check)
             ship_package(self._spark.sparkContext)
             launcher = QueryLauncher(self._checkpoint, self._frames, available_now, interval, self._name)
             self._run = Run(self._spark, coordinator, launcher, self._sinks, self._declare, lock.release)

@@ -8,10 +8,17 @@ It may import `columnar`, `codec` and `errors` only. Start reading at `storage`,
 | `local_storage` | files on a disk that this machine mounts |
 | `memory_storage` | files in the memory of this process |
 | `arrow_storage` | files on any file system of `pyarrow.fs`, read through a local cache |
+| `s3_storage` | files in an object store, with conditional writes |
+| `s3_requests` | signed requests to an object store, for what Arrow cannot do |
+| `new_files` | files that one writer writes once |
 | `cache` | the local cache of remote files |
 | `paths` | file names, temporary names and error messages that all storages share |
 | `container` | a record batch and its indexes in one file that is read by mapping it |
 | `json_records` | small records in JSON |
 | `checkpoint_lock` | the lock that gives a checkpoint to one run |
+| `file_lock` | the lock on a mounted disk |
+| `lease_lock` | the lock elsewhere: a lease that its holder renews |
+| `s3_lease` | a lease in an object store |
+| `lock_owner` | who holds a lock |
 | `failpoints` | points at which tests kill the process |
 """

@@ -18,14 +18,28 @@ import pyarrow.fs as pafs
 
 from clash.errors import StateError
 from clash.state.cache import DEFAULT_LIMIT, FileCache, default_folder
+from clash.state.new_files import write_checked
 from clash.state.paths import check_folder, check_name, is_temporary, missing_file, storage_error, temporary_name
 
 _APPEAR_WHEN_CLOSED = frozenset({"s3", "gcs", "abfs"})
-_ALIASES = {"s3a": "s3", "s3n": "s3"}  # Hadoop's names for schemes that have another name in Arrow
+
+
+def connect(uri: str, arrow_uri: str) -> tuple[Any, str]:
+    """The file system at a URI as Arrow writes it, and the path in it."""
+    try:
+        filesystem, root = pafs.FileSystem.from_uri(arrow_uri)
+    except (OSError, pa.ArrowException) as error:
+        scheme = uri.partition(":")[0]
+        hint = "known are paths, file:, memory:, hdfs://, s3a:// (s3://), gs:// and abfs://, if pyarrow was built with them"
+        reason = " ".join(str(error).replace(arrow_uri, "it").split())  # the URI may contain credentials
+        raise StateError("a location cannot be opened", f"{scheme}://…: {reason}", hint) from None
+    return filesystem, root
 
 
 class ArrowStorage:
     """A storage on a `pyarrow.fs` file system, below the folder `root` of it."""
+
+    _hint = "see what the file system says, and start again when it answers: the batch in work is run again"
 
     def __init__(
         self,
@@ -47,16 +61,8 @@ class ArrowStorage:
 
     @classmethod
     def open(cls, uri: str) -> ArrowStorage:
-        """The storage at a URI of a scheme that pyarrow, or Hadoop for S3, has."""
-        scheme, colon, rest = uri.partition(":")
-        arrow_uri = _ALIASES.get(scheme.lower(), scheme.lower()) + colon + rest
-        try:
-            filesystem, root = pafs.FileSystem.from_uri(arrow_uri)
-        except (OSError, pa.ArrowException) as error:
-            hint = "known are paths, file:, memory:, hdfs://, s3:// (s3a://), gs:// and abfs://, if pyarrow was built with them"
-            reason = " ".join(str(error).replace(arrow_uri, "it").split())  # the URI may contain credentials
-            raise StateError("a location cannot be opened", f"{scheme}://…: {reason}", hint) from None
-        return cls(filesystem, root, uri=uri)
+        """The storage at a URI of a scheme that pyarrow has."""
+        return cls(*connect(uri, uri), uri=uri)
 
     @property
     def uri(self) -> str:
@@ -89,6 +95,9 @@ class ArrowStorage:
                     self.filesystem.delete_file(temporary)
                 raise
             return size
+
+    def write_new(self, path: str, buffers: Sequence[Any]) -> int:
+        return write_checked(self, path, buffers)
 
     def read(self, path: str, mapped: bool = True) -> pa.Buffer:
         name = self._prefix + check_name(path)
@@ -178,4 +187,4 @@ class ArrowStorage:
         try:
             yield
         except (OSError, pa.ArrowException) as error:
-            raise storage_error(action, self.label(path), error) from error
+            raise storage_error(action, self.label(path), error, self._hint) from error

@@ -1,44 +1,52 @@
 """The lock that gives a checkpoint to one run.
 
-Invariant: only the process that holds the lock writes manifests and deletes obsolete files. There is no such lock on storages that this
-machine does not mount; there the user has to make sure that no two runs use one checkpoint.
+Invariant: only the process that holds the lock writes manifests and deletes obsolete files. On a mounted disk the lock ends with the
+process; elsewhere it is a lease, which may be lost: the holder calls `check` before whatever another run must not see from it.
 """
 
 from __future__ import annotations
 
-import fcntl
-import os
 from pathlib import Path
+from typing import Protocol
 
 from clash.errors import CheckpointError
+from clash.state.file_lock import FileLock
+from clash.state.lease_lock import SECONDS, LeaseLock
 from clash.state.local_storage import LocalStorage
-from clash.state.paths import storage_error
+from clash.state.memory_storage import MemoryStorage
+from clash.state.s3_lease import S3Lease
+from clash.state.s3_storage import S3Storage
 from clash.state.storage import Storage
 
 
-class CheckpointLock:
-    """Acquired by its construction, which raises CheckpointError if another run has it. It ends with `release` or with the process."""
-
-    def __init__(self, storage: Storage, name: str = "lock") -> None:
-        self._descriptor: int | None = None
-        if isinstance(storage, LocalStorage):
-            path = Path(storage.root, name)
-            try:
-                path.parent.mkdir(parents=True, exist_ok=True)
-                descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
-            except OSError as error:
-                raise storage_error("written", str(path), error) from error
-            try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError:
-                os.close(descriptor)
-                raise CheckpointError(
-                    "another run has this checkpoint", storage.root, "stop it first, or give this one another checkpoint folder"
-                ) from None
-            self._descriptor = descriptor
+class CheckpointLock(Protocol):
+    def check(self) -> None:
+        """CheckpointError if this process may have lost the lock."""
 
     def release(self) -> None:
         """Give the checkpoint free; calling it again has no effect."""
-        if self._descriptor is not None:
-            os.close(self._descriptor)
-            self._descriptor = None
+
+
+class _NoLock:
+    """What is in the memory of a process needs no lock."""
+
+    def check(self) -> None:
+        pass
+
+    def release(self) -> None:
+        pass
+
+
+def lock_checkpoint(storage: Storage, name: str = "lock", seconds: float = SECONDS) -> CheckpointLock:
+    """The lock of a checkpoint; CheckpointError if another run has it. `seconds`: how long a lease lasts without a renewal."""
+    if isinstance(storage, LocalStorage):
+        return FileLock(Path(storage.root, name))
+    if isinstance(storage, MemoryStorage):
+        return _NoLock()
+    if isinstance(storage, S3Storage):
+        return LeaseLock(lambda: S3Lease.acquire(storage, name, seconds), seconds)
+    raise CheckpointError(
+        "a checkpoint cannot be on this storage",
+        f"{storage.label(name)}: it offers no lock, so two runs could use one checkpoint",
+        "use a mounted folder or s3a://; results (clash.sinks.Parquet) may be there",
+    )

@@ -22,6 +22,11 @@ def write_record(storage: Storage, path: str, codec: Codec[_T], record: _T) -> i
     return write_json(storage, path, codec.encode(record))
 
 
+def write_new_record(storage: Storage, path: str, codec: Codec[_T], record: _T) -> int:
+    """Write a typed record that nobody else has written; StateError if somebody has."""
+    return storage.write_new(path, [_content(codec.encode(record))])
+
+
 def read_record(storage: Storage, path: str, codec: Codec[_T]) -> _T:
     """A typed record; StateError if it is damaged."""
     data = read_json(storage, path)
@@ -33,7 +38,7 @@ def read_record(storage: Storage, path: str, codec: Codec[_T]) -> _T:
 
 def write_json(storage: Storage, path: str, data: Any, durable: bool = True) -> int:
     """Write JSON data and return the size of the file in bytes. Data must be JSON: NaN and keys that are not strings are not."""
-    return storage.write(path, [with_checksum(dump(data).encode() + b"\n")], durable=durable)
+    return storage.write(path, [_content(data)], durable=durable)
 
 
 def read_json(storage: Storage, path: str) -> Any:
@@ -43,6 +48,10 @@ def read_json(storage: Storage, path: str) -> Any:
         return json.loads(_checked(content).decode(), parse_constant=_refuse)
     except (ValueError, RecursionError) as error:
         raise StateError("a record is corrupt", f"{storage.label(path)}: {error}", RESTORE) from error
+
+
+def _content(data: Any) -> bytes:
+    return with_checksum(dump(data).encode() + b"\n")
 
 
 def with_checksum(line: bytes) -> bytes:

@@ -15,6 +15,7 @@ from typing import Any
 import pyarrow as pa
 
 from clash.errors import StateError
+from clash.state.new_files import write_checked
 from clash.state.paths import check_folder, check_name, is_temporary, missing_file, storage_error, temporary_name
 
 _MAX_BUFFERS = 512  # per system call; POSIX guarantees 16, Linux and macOS allow 1024
@@ -66,6 +67,9 @@ class LocalStorage:
         except OSError as error:
             raise storage_error("written", target, error) from error
         return size
+
+    def write_new(self, path: str, buffers: Sequence[Any]) -> int:
+        return write_checked(self, path, buffers)
 
     def read(self, path: str, mapped: bool = True) -> pa.Buffer:
         name = self._prefix + check_name(path)

@@ -10,6 +10,7 @@ from weakref import WeakValueDictionary
 import pyarrow as pa
 
 from clash.errors import StateError
+from clash.state.new_files import write_checked
 from clash.state.paths import check_folder, check_name, missing_file
 
 
@@ -64,6 +65,9 @@ class MemoryStorage:
             start = end
         self._files[check_name(path)] = content.slice()
         return size
+
+    def write_new(self, path: str, buffers: Sequence[Any]) -> int:
+        return write_checked(self, path, buffers)
 
     def read(self, path: str, mapped: bool = True) -> pa.Buffer:
         try:

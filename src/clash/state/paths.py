@@ -64,11 +64,12 @@ def missing_file(name: str) -> StateError:
     return StateError("a file of the state is missing", name, _HINTS[errno.ENOENT])
 
 
-def storage_error(action: str, name: str, error: Exception) -> StateError:
-    """An error of the system for the user: `action` is the past participle of what failed, `name` the full name of the file."""
+def storage_error(action: str, name: str, error: Exception, other_hint: str = "see what the file system says") -> StateError:
+    """An error of the system for the user: `action` is the past participle of what failed, `name` the full name of the file;
+    `other_hint`: for errors that have no hint of their own."""
     number = error.errno if isinstance(error, OSError) else None
     if number == errno.ENOENT or isinstance(error, FileNotFoundError):
         return missing_file(name)
     reason = os.strerror(number) if number else " ".join(str(error).split())
-    hint = _HINTS.get(number or 0, "see what the file system says")
+    hint = _HINTS.get(number or 0, other_hint)
     return StateError(f"a file of the state cannot be {action}", f"{name}: {reason}", hint)

@@ -17,8 +17,9 @@ from clash.state.arrow_storage import ArrowStorage
 from clash.state.local_storage import LocalStorage
 from clash.state.memory_storage import MemoryStorage
 from clash.state.paths import check_name, storage_error
+from clash.state.s3_storage import S3_SCHEMES, S3Storage
 
-__all__ = ["ArrowStorage", "LocalStorage", "MemoryStorage", "Storage", "file_stamp", "open_storage"]
+__all__ = ["ArrowStorage", "LocalStorage", "MemoryStorage", "S3Storage", "Storage", "file_stamp", "open_storage"]
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+)://")
 
@@ -56,6 +57,13 @@ class Storage(Protocol):
 
         The write is atomic and replaces an older file of that name. With `durable` the file also survives a power failure that
         happens after the return.
+        """
+
+    def write_new(self, path: str, buffers: Sequence[Any]) -> int:
+        """Write a file durably that nobody else has written, and return its size; StateError if there is one with another content.
+
+        A file with the same content is this one: the answer to an earlier try was lost. Where a lock can be lost (S3, HDFS), the storage
+        decides between two writers in one step. Elsewhere the holder of the checkpoint's lock is the only one.
         """
 
     def read(self, path: str, mapped: bool = True) -> pa.Buffer:
@@ -116,6 +124,8 @@ def open_storage(uri: str) -> Storage:
         if path.startswith("//") and not path.startswith("///"):
             raise StateError("a location names another machine", uri, "a file: location is file:///absolute/path")
         return LocalStorage("/" + path.lstrip("/") if path.startswith("/") else path)
-    if _SCHEME.match(uri):
-        return ArrowStorage.open(uri)
+    scheme = _SCHEME.match(uri)
+    if scheme is None:
+        return LocalStorage(uri)
+    return S3Storage.open(uri) if scheme[1].lower() in S3_SCHEMES else ArrowStorage.open(uri)
     return LocalStorage(uri)

