@@ -14,7 +14,7 @@ from clash.coordinator.control.job import QueryRequest, SinkSpec
 from clash.errors import CheckpointError
 from clash.inprocess.engine import InProcessEngine
 from clash.protocol.result_files import origin_of
-from clash.state.checkpoint_lock import CheckpointLock
+from clash.state.checkpoint_lock import lock_checkpoint
 from clash.state.storage import open_storage
 
 
@@ -85,7 +85,7 @@ def test_a_second_rollback_finds_nothing(restored: Path) -> None:
 
 
 def test_a_checkpoint_in_use_is_refused(restored: Path) -> None:
-    lock = CheckpointLock(open_storage(str(restored / "c/clash")))
+    lock = lock_checkpoint(open_storage(str(restored / "c/clash")))
     before = files(restored)
     refused = clash("rollback", restored / "c", "--yes")
     lock.release()

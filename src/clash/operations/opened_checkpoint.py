@@ -15,7 +15,7 @@ from clash.coordinator.checkpoint.manifest import Manifest, read_last_manifest
 from clash.coordinator.checkpoint.source_registry import format_of, identity_of, is_new
 from clash.coordinator.verification import verify_files
 from clash.errors import CheckpointError
-from clash.state.checkpoint_lock import CheckpointLock
+from clash.state.checkpoint_lock import lock_checkpoint
 from clash.state.storage import Storage, open_storage
 
 
@@ -59,7 +59,7 @@ def open_checkpoint(location: str | os.PathLike[str]) -> OpenedCheckpoint:
 def locked_checkpoint(location: str | os.PathLike[str]) -> Iterator[OpenedCheckpoint]:
     """No run has it meanwhile; CheckpointError if one does."""
     opened = open_checkpoint(location)  # before its lock: a folder without a checkpoint stays as it is
-    lock = CheckpointLock(open_storage(opened.storage.uri))
+    lock = lock_checkpoint(open_storage(opened.storage.uri))
     try:
         yield open_checkpoint(location)
     finally:
