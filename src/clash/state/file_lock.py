@@ -87,7 +87,7 @@ class FileLock:
         while not missing[-1].parent.exists():
             missing.append(missing[-1].parent)
         for folder in reversed(missing):
-            with contextlib.suppress(FileExistsError):
+            with contextlib.suppress(FileExistsError, FileNotFoundError):  # other processes make and remove them, too: try again
                 folder.mkdir(mode=0o700)
                 self._made.insert(0, folder)
 
