@@ -25,7 +25,8 @@ COMPARISONS += [
     "i IN (1, 2, 99)", "l IN (1, -7, 9223372036854775807)", "x IN (0.0D, 1.5D, CAST('NaN' AS double))", "s IN ('a', 'abc', '')",
     "c IN (0.50, 33.33, 1)", "day IN (DATE '2024-02-29')", "i NOT IN (1, 2)", "i IN (1, NULL)", "i NOT IN (1, NULL)", "i IN (j, 1)",
     "x IN (1, 7)", "b IN (true)", "ts IN (TIMESTAMP '1970-01-01 00:00:00', TIMESTAMP '2024-02-29 12:00:00.5')", "f IN (0.0F, 1.5F)",
-    "x BETWEEN 0 AND y", "i BETWEEN -5 AND 20", "e IN (1, 2.5)", "w IN (CAST('a' AS binary), CAST('ab' AS binary))",
+    "x BETWEEN 0 AND y", "i BETWEEN -5 AND 20", "e IN (1, 2.5)", "l IN (1, 2.5, 3e0)", "l IN (9007199254740993, 1e0)", "day IN (ts, nt)",
+    "day IN (ts, '2024-02-29 12:00:00.5')", "x IN (c, i)", "i IN (c, 1)", "w IN (CAST('a' AS binary), CAST('ab' AS binary))",
     "greatest(i, j)", "least(i, j, 5)", "greatest(x, y, 0.0D)", "least(x, y)", "greatest(s, u)", "least(c, e)", "greatest(day, ts)",
     "greatest(i, NULL)", "greatest(b, p)", "least(f, x)", "greatest(c, i)",
 ]  # fmt: skip
@@ -69,6 +70,21 @@ TEXT = [
     "s LIKE '%\\\\\\\\%'", "s LIKE '(a|b)%'", "s LIKE '[%'", "upper(s) LIKE 'A%'",
 ]  # fmt: skip
 
+# text that looks like syntax, quotes and escapes, numbers with suffixes and signs
+SYNTAX = [
+    "concat(s, ',', u)", "concat(',', s, 'FROM', u, ')')", "s IN (',', 'FROM', ')', 'a')", "CASE WHEN s = ')' THEN ',' ELSE ';' END",
+    "s || ',' || u", "coalesce(s, ',', ')')", "concat('SELECT', '/*', s, '*/', '--')", "s = ' AND '", "s LIKE '%,%'",
+    "substring(',FROM,', 2, 4)",
+    "'it''s'", "\"a\"", "'a' 'b'", "'a\\\\b'", "'\\u0041\\101\\n\\%\\_\\q'", "r'a\\nb'", "greatest(',', s)", "nullif(s, ',')",
+    "IF(b, ',', 'FROM')",
+    "5L", "5Y", "5S", "1.5D", "1.5F", "1.5BD", "1e3", "1e3BD", ".5", "5.", "-2147483648", "-9223372036854775808", "- 2147483648",
+    "-(2147483648)",
+    "i + -2147483648", "+i", "+ x", "i - -j", "- - i", "+c", "(i = j) = b", "(b < p) IS NULL", "b = p IS NULL", "NOT i = j",
+    "NOT b IS NULL",
+    "i IS DISTINCT FROM j", "i IS NOT DISTINCT FROM j", "CAST(s AS varchar(3))", "i::string", "x::int::string", "CAST(i AS dec(12,2))",
+    "CAST(i AS numeric)", "int(x)", "string(i)", "date(ts)", "timestamp(day)", "!b", "i == j", "i != j",
+]  # fmt: skip
+
 TIMES = [f"{part}({a})" for part, a in itertools.product(("year", "month", "day"), ("day", "ts", "nt"))]
 TIMES += [f"{part}({a})" for part, a in itertools.product(("hour", "minute", "second"), ("ts", "nt"))]
 TIMES += [
@@ -97,4 +113,4 @@ CASTS += [
     "CAST(e AS decimal(38,2))",
 ]
 
-ALL = {"comparisons": COMPARISONS, "logic": LOGIC, "arithmetic": ARITHMETIC, "text": TEXT, "times": TIMES, "casts": CASTS}
+ALL = {"comparisons": COMPARISONS, "logic": LOGIC, "arithmetic": ARITHMETIC, "text": TEXT, "syntax": SYNTAX, "times": TIMES, "casts": CASTS}

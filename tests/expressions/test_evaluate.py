@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from clash.errors import DataError
+from clash.errors import DataError, QueryError
 from clash.expressions import arrow_type, evaluate, holds
 from clash.model.expressions import Call, Col, Expr, Lit
 from clash.sql.functions import FUNCTIONS, typed
@@ -164,3 +164,34 @@ def test_time_zones_as_spark_writes_them() -> None:
 
 def test_the_stream_has_every_atomic_type() -> None:
     assert {kind.partition("(")[0] for _, kind in STREAM.columns} >= {"tinyint", "float", "decimal", "binary", "timestamp_ntz"}
+
+
+_TIME_TEXTS = [
+    *(text for text in EDGES["s"][1] if text and "\\" not in text), "2017-12-11 09:30:00", " 2017-12-11 ", "2017-12-11T", "2017-12-11 ",
+    "2017-13-01", "2017-02-30",
+    "2017-12-11 9:3", "2017-12-11 24:00", "2017-12-11 09:60", "2017-12-11 09:30:00.123456789", "2017-12-11 09:30:00.",
+    "2017-12-11 09:30:00+5:3",
+    "2017-12-11 09:30:00 +0530", "2017-12-11 09:30:00 +05:30:15", "2017-12-11 09:30:00 +19:00", "2017-12-11 09:30:00 EST",
+    "2017-12-11 09:30:00z",
+    "2017-12-11 09:30:00 Mars/Base", "0000-01-01", "0001-01-01 00:00:00+18:00", "9999-12-31 23:59:59-18:00", "+12017-01-01", "09:30",
+    "T09:30",
+    "2024-03-31 02:30:00", "2024-10-27 02:30:00", "2017-12-11 09:30 UTC", "2017-12-11 09 GMT+1",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("target", ["date", "timestamp", "timestamp_ntz"])
+@pytest.mark.parametrize("timezone", ["UTC", "Europe/Berlin"])
+def test_a_literal_is_cast_as_a_column_is(target: str, timezone: str) -> None:
+    for text in _TIME_TEXTS:
+        column = _cast(f"CAST(s AS {target})", _small(s=[text]), timezone)
+        assert _cast(f"CAST('{text}' AS {target})", _small(s=[text]), timezone) == column, text
+        if target != "timestamp_ntz":
+            assert _cast(f"{target.upper()} '{text}'", _small(s=[text]), timezone) == column, text
+
+
+def _cast(text: str, data: pa.Table, timezone: str) -> list[Any] | None:
+    """The value, or None where the query or its evaluation is refused."""
+    try:
+        return plain(answers(expression(text), data, timezone))
+    except (DataError, QueryError):
+        return None

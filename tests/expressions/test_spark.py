@@ -13,6 +13,7 @@ import pyarrow as pa
 import pytest
 
 from .cases import ALL, TIMES
+from .clock_changes import CHANGES, CONVERSIONS, DIFFERENCES, SUMS, clock_table, literals
 from .harness import STREAM, answers, expression, plain, raising, same, table, without
 
 _ROOT = Path(__file__).parents[2]
@@ -111,7 +112,15 @@ def test_answers(spark: Any, family: str) -> None:
 def test_time_zones(spark: Any, timezone: str) -> None:
     data = table(_ROWS, seed=5)
     _view(spark, data)
-    # Spark subtracts local times: an hour more or less over a change of the clock; here moments are subtracted
-    texts = [text for text in TIMES if "ts - tz" not in text]
-    wrong = _compare(spark, texts, data, timezone)
+    wrong = _compare(spark, TIMES, data, timezone)
+    assert not wrong, f"{len(wrong)} differ\n" + "\n".join(wrong[:40])
+
+
+@pytest.mark.parametrize("timezone", [*CHANGES, "UTC"])
+def test_changes_of_the_clock(spark: Any, timezone: str) -> None:
+    """Around the gaps and overlaps of zones that change their clocks; UTC reads the same rows."""
+    zone = timezone if timezone in CHANGES else "Europe/Berlin"
+    data = clock_table(zone, 300)
+    _view(spark, data)
+    wrong = _compare(spark, [*DIFFERENCES, *SUMS, *CONVERSIONS, *literals(zone)], data, timezone)
     assert not wrong, f"{len(wrong)} differ\n" + "\n".join(wrong[:40])

@@ -51,9 +51,17 @@ SAME = [
     ("FROM R WHERE ts > TIMESTAMP '2024-01-01 01:00:00+01:00'", "FROM R WHERE ts > TIMESTAMP '2024-01-01 00:00:00Z'"),
     (f"{_J} R.ts <= S.ts + INTERVAL 5 SECONDS", f"{_J} R.ts - INTERVAL 5 SECONDS <= S.ts"),
     (f"{_J} R.ts <= S.ts + INTERVAL 5 SECONDS", f"{_J} S.ts >= R.ts - INTERVAL '5' SECOND"),
-    (f"{_J} R.ts <= S.ts + INTERVAL 5 SECONDS", f"{_J} R.ts - S.ts <= INTERVAL '5 seconds'"),
+    (f"{_J} R.ts <= S.ts + INTERVAL 90 MINUTES", f"{_J} R.ts <= S.ts + INTERVAL '2 hours -30 minutes'"),
+    (
+        "FROM U x JOIN U y ON x.key = y.key WHERE x.n <= y.n + INTERVAL 2 DAYS",
+        "FROM U x JOIN U y ON x.key = y.key WHERE x.n - y.n <= INTERVAL 48 HOURS",
+    ),
+    ("FROM U WHERE n + INTERVAL 1 DAY + INTERVAL 1 DAY > '2024-01-01'", "FROM U WHERE n + INTERVAL 2 DAYS > '2024-01-01'"),
+    ("FROM T WHERE d = '2017-12-11 09:30:00'", "FROM T WHERE d = DATE '2017-12-11'"),
     (f"{_J} R.ts <= S.ts + INTERVAL 65 SECONDS", f"{_J} R.ts <= S.ts + INTERVAL 1 MINUTE + INTERVAL 5 SECONDS"),
     (f"{_J} R.ts <= S.ts + INTERVAL 65 SECONDS", f"{_J} R.ts <= S.ts + INTERVAL 1 MINUTE 5 SECONDS"),
+    ("FROM R WHERE ts - INTERVAL 1 HOUR - INTERVAL 1 HOUR > '2024-01-01'", "FROM R WHERE ts - INTERVAL 2 HOURS > '2024-01-01'"),
+    ("FROM R WHERE ts - INTERVAL 1 HOUR + INTERVAL 2 HOURS > '2024-01-01'", "FROM R WHERE ts + INTERVAL 1 HOUR > '2024-01-01'"),
     (f"{_J} R.ts >= S.ts - INTERVAL 1 HOUR", f"{_J} S.ts <= R.ts + INTERVAL 60 MINUTES"),
     (f"{_J} R.x < S.b", f"{_J} NOT R.x >= S.b"),
     ("FROM R, S WHERE (R.a = S.a AND R.b = 1) OR (R.a = S.a AND R.b = 2)", f"{_J} R.b IN (1, 2)"),
@@ -69,6 +77,10 @@ DIFFERENT = [
     ("FROM R JOIN S ON R.a = S.a", "FROM R JOIN S ON R.a <=> S.a AND R.a = S.a"),
     (f"{_J} R.ts <= S.ts + INTERVAL 5 SECONDS", f"{_J} S.ts <= R.ts + INTERVAL 5 SECONDS"),
     ("FROM R WHERE a IN (1, 2)", "FROM R WHERE a NOT IN (1, 2)"),
+    # in a time zone that changes its clock: a difference is of local times, a day is one of the calendar
+    (f"{_J} R.ts <= S.ts + INTERVAL 5 SECONDS", f"{_J} R.ts - S.ts <= INTERVAL '5 seconds'"),
+    (f"{_J} R.ts <= S.ts + INTERVAL 1 DAY", f"{_J} R.ts - INTERVAL 1 DAY <= S.ts"),
+    (f"{_J} R.ts <= S.ts + INTERVAL 1 DAY", f"{_J} R.ts <= S.ts + INTERVAL 23 HOURS + INTERVAL 1 HOUR"),
     ("FROM R", "/*+ WINDOW(R, '6 seconds') */ FROM R"),
 ]
 

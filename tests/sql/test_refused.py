@@ -147,3 +147,23 @@ def test_more_aliases_of_a_stream_than_an_arrival_has_numbers() -> None:
     joins = " ".join(f"JOIN R x{n} ON x{n}.a = x0.a" for n in range(1, 33))
     with pytest.raises(QueryError, match="a stream has too many aliases"):
         parse_query("q", f"SELECT x0.a FROM R x0 {joins}", {"R": Stream.of("R", {"a": "bigint"})})
+
+
+@pytest.mark.parametrize(
+    ("text", "what"),
+    [
+        ("SELECT a AS `x\ny` FROM R", "not a valid name of an output"),
+        ("SELECT a AS `` FROM R", "not a valid name of an output"),
+        (f"SELECT a AS `{'x' * 1001}` FROM R", "not a valid name of an output"),
+        (f"SELECT '{'x' * 1000}' FROM R", "not a valid name of an output"),
+        ("SELECT a FROM R AS `x\u2028`", "not a valid name of an alias"),
+        (f"SELECT a FROM R {'x' * 1001}", "not a valid name of an alias"),
+    ],
+)
+def test_names_that_cannot_be_shown(text: str, what: str) -> None:
+    with pytest.raises(QueryError) as error:
+        parse_query("q", text, STREAMS)
+    assert error.value.what == what
+    assert error.value.detail
+    assert error.value.hint
+    assert len(str(error.value)) < 500

@@ -100,13 +100,68 @@ def test_unnamed_outputs_are_named_by_their_text() -> None:
     assert [o.name for o in _parse(text).outputs] == names
 
 
+_LIKE_SYNTAX = [
+    ",", "FROM", "from", ")", "(", "))", ";", "WHERE", "SELECT", "JOIN", "ON", "CROSS", "NATURAL", "AS", "END", "AND", "/*", "*/", "--",
+    "/*+ WINDOW(R, 1) */", "[", "}",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("text", _LIKE_SYNTAX)
+def test_text_is_never_syntax(text: str) -> None:
+    query = _parse(
+        f"SELECT a, '{text}', concat(name, '{text}', '{text}'), b+1, \"{text}\" AS t, "
+        f"CASE WHEN name = '{text}' THEN '{text}' END, r'{text}' || name "
+        f"FROM R WHERE name IN ('{text}', 'x', '{text}') AND name <> '{text}' AND '{text}' < name"
+    )
+    values = [(o.name, str(o.expression)) for o in query.outputs]
+    quoted = repr(text)
+    assert values == [
+        ("a", "R.a"),
+        (" ".join(f"'{text}'".split()), quoted),
+        (" ".join(f"concat(name, '{text}', '{text}')".split()), f"concat(R.name, {text * 2!r})"),
+        ("b+1", "+(R.b, 1)"),
+        ("t", quoted),
+        (" ".join(f"CASE WHEN name = '{text}' THEN '{text}' END".split()), f"case(=(R.name, {quoted}), {quoted}, NULL)"),
+        (f"r'{text}' || name", f"concat({quoted}, R.name)"),
+    ]
+    assert len(query.join.filters) == 3
+
+
+@pytest.mark.parametrize("name", _LIKE_SYNTAX)
+def test_a_quoted_name_is_never_syntax(name: str) -> None:
+    streams = {"R": Stream.of("R", {"a": "bigint", name: "int"}), "S": STREAMS["S"]}
+    text = f"SELECT x.`{name}`, x.`{name}`+1, a AS `{name} `, S.b FROM R `x` JOIN S USING (a) WHERE x.`{name}` > 1"
+    query = parse_query("q", text, streams)
+    assert [o.name for o in query.outputs] == [name, f"x.`{name}`+1", f"{name} ", "b"]
+    assert [str(o.expression) for o in query.outputs] == [f"R.{name}", f"+(R.{name}, 1)", "R.a", "S.b"]
+    # an alias of such a name does not turn the join behind it into another one
+    query = parse_query("q", f"SELECT `{name}`.a FROM R AS `{name}` JOIN S ON S.a = `{name}`.a", streams)
+    assert len(query.join.classes) == 1
+    assert not query.links
+    assert [o.name for o in query.outputs] == ["a"]
+
+
+def test_the_from_of_is_distinct_from_does_not_end_the_list() -> None:
+    assert [o.name for o in _parse("SELECT a IS DISTINCT FROM b FROM R").outputs] == ["a IS DISTINCT FROM b"]
+    assert [o.name for o in _parse("SELECT ALL a IS NOT DISTINCT FROM b, b+1 FROM R").outputs] == ["a IS NOT DISTINCT FROM b", "b+1"]
+
+
 @pytest.mark.parametrize(
     ("expression", "shown", "kind"),
     [
         ("a", "R.a", "bigint"), ("b + 1", "+(R.b, 1)", "int"), ("a + b", "+(R.a, R.b)", "bigint"), ("a / b", "/(R.a, R.b)", "double"),
         ("a % 2", "%(R.a, 2)", "bigint"), ("x * b", "*(R.b, R.x)", "double"), ("-b", "neg(R.b)", "int"), ("-5", "-5", "int"),
         ("1.50", "'1.50'", "decimal(3,2)"), ("1e3", "1000.0", "double"), ("3000000000", "3000000000", "bigint"), ("5L", "5", "bigint"),
-        ("2.5D", "2.5", "double"), ("'a' 'b'", "'ab'", "string"), ("NULL", "NULL", "void"), ("TRUE", "True", "boolean"),
+        ("2.5D", "2.5", "double"), ("-2147483648", "-2147483648", "int"), ("-(2147483648)", "-2147483648", "bigint"),
+        ("-9223372036854775808", "-9223372036854775808", "bigint"), ("+b", "R.b", "int"), ("1.50BD", "'1.50'", "decimal(3,2)"),
+        ("CAST('2017-12-11 09:30:00' AS date)", "'2017-12-11'", "date"), ("DATE '2017'", "'2017-01-01'", "date"),
+        ("TIMESTAMP '2017-12-11 09:30:00 Europe/Paris'", "cast('2017-12-11 09:30:00 Europe/Paris')", "timestamp"),
+        ("TIMESTAMP '2017-12-11 9:30 UTC+1'", "'2017-12-11T08:30:00+00:00'", "timestamp"),
+        ("TIMESTAMP_NTZ '2017-12-11 09:30:00.1234567+01:00'", "'2017-12-11T09:30:00.123456'", "timestamp_ntz"),
+        ("DATE '12017-01-01'", "cast('12017-01-01')", "date"), ("INTERVAL '-1 hour 30 minutes'", "-1800000000", "interval"),
+        ("ts - INTERVAL 1 HOUR - INTERVAL 1 HOUR", "+(R.ts, -7200000000)", "timestamp"),
+        ("ts - INTERVAL 1 DAY - INTERVAL 1 DAY", "+(+(R.ts, -86400000000), -86400000000)", "timestamp"), ("'a' 'b'", "'ab'", "string"),
+        ("NULL", "NULL", "void"), ("TRUE", "True", "boolean"),
         ("DATE '2024-2-3'", "'2024-02-03'", "date"),
         ("TIMESTAMP_NTZ '2024-01-01 1:02:03.5'", "'2024-01-01T01:02:03.500000'", "timestamp_ntz"),
         ("TIMESTAMP '2024-01-01 01:00:00+01:00'", "'2024-01-01T00:00:00+00:00'", "timestamp"),

@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 from clash.expressions import decimals, doubles
 from clash.expressions.arrow_types import arrow_type
 from clash.expressions.cast import cast_value
+from clash.expressions.temporal import add_interval, local_difference
 from clash.expressions.values import Value, as_arrays, as_int64, on_array, to_numpy, with_nulls_of
 from clash.model.coercion import INTERVAL, TIMES, decimal, digits
 from clash.model.expressions import Call, Lit
@@ -24,7 +25,7 @@ _UNCHECKED = {"+": pc.add, "-": pc.subtract, "*": pc.multiply}
 def _binary(call: Call, args: list[Value], timezone: str) -> Value:
     kind, op = call.type, call.op
     if kind == INTERVAL or kind in TIMES:
-        return _CHECKED[op](as_int64(args[0]), as_int64(args[1])).view(arrow_type(kind))
+        return _with_times(call, args, timezone)
     if kind.startswith("decimal"):
         left, right = (_as_decimal(call, args, operand, timezone) for operand in (0, 1))
         return decimals.compute(op, left, right, arrow_type(kind))
@@ -32,6 +33,19 @@ def _binary(call: Call, args: list[Value], timezone: str) -> Value:
         return _divide(call, args, timezone)
     a, b = (cast_value(value, arg.type, kind, timezone) for value, arg in zip(args, call.args, strict=True))
     return (_UNCHECKED if family(kind) == "floating" else _CHECKED)[op](a, b)
+
+
+def _with_times(call: Call, args: list[Value], timezone: str) -> Value:
+    """Sums and differences of intervals and timestamps. Those of a timestamp with time zone depend on the session's zone."""
+    kind, op, types = call.type, call.op, [arg.type for arg in call.args]
+    if "timestamp" not in types:
+        return _CHECKED[op](as_int64(args[0]), as_int64(args[1])).view(arrow_type(kind))
+    if kind == INTERVAL:
+        end, start = as_arrays(*args)
+        return local_difference(end, start, timezone).view(arrow_type(kind))
+    instants, micros = as_arrays(*args) if types[0] == "timestamp" else as_arrays(*args)[::-1]
+    micros = as_int64(micros)
+    return add_interval(instants, micros if op == "+" else pc.negate_checked(micros), timezone)
 
 
 def _as_decimal(call: Call, args: list[Value], operand: int, timezone: str) -> Value:

@@ -5,7 +5,6 @@ As in Java, a local time that a zone skips is moved forward by the length of the
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from datetime import date
 from functools import lru_cache
@@ -18,19 +17,17 @@ import pyarrow.compute as pc
 from clash.errors import OptionError
 from clash.expressions.values import Value, on_array, to_numpy, with_nulls_of
 from clash.model.expressions import Call
+from clash.model.time_text import fixed_offset
 
 _LOCAL, _INSTANT = pa.timestamp("us"), pa.timestamp("us", tz="UTC")
-_OFFSET = re.compile(r"(?:UTC|GMT|UT)?([+-])(\d{1,2})(?::(\d{1,2}))?", re.ASCII)
 
 
 @lru_cache(maxsize=64)
-def arrow_zone(name: str) -> str:
-    """A time zone's name as Arrow writes it; Spark accepts more ways to write an offset."""
-    if name in ("Z", "UTC", "GMT", "UT", "Etc/UTC"):
-        return "UTC"
-    if match := _OFFSET.fullmatch(name):
-        return f"{match[1]}{int(match[2]):02}:{int(match[3] or 0):02}"
+def _region(name: str) -> str:
+    """A region's name, which Arrow must know."""
     try:
+        if not name or name[0] in "+-":
+            raise pa.ArrowInvalid(name)
         pc.local_timestamp(pa.array([0], pa.timestamp("us", tz=name)))
     except pa.ArrowInvalid:
         raise OptionError("this time zone is not known", name, "use a region such as Europe/Berlin, or an offset such as +02:00") from None
@@ -39,33 +36,38 @@ def arrow_zone(name: str) -> str:
 
 def to_local(instants: pa.Array, timezone: str) -> pa.Array:
     """Instants (timestamp) as local times of the zone (timestamp_ntz)."""
-    name = arrow_zone(timezone)
-    if name == "UTC":
-        return instants.view(pa.int64()).view(_LOCAL)
-    return _map_into_known_years(instants, name, _LOCAL, lambda moments: pc.local_timestamp(moments.cast(pa.timestamp("us", tz=name))))
+    offset = fixed_offset(timezone)
+    if offset is not None:
+        return _shifted(instants, offset, _LOCAL)
+    name = _region(timezone)
+    return _map_into_known_years(instants, _LOCAL, lambda moments: pc.local_timestamp(moments.cast(pa.timestamp("us", tz=name))))
 
 
 def from_local(local: pa.Array, timezone: str) -> pa.Array:
     """Local times of the zone (timestamp_ntz) as instants (timestamp)."""
-    name = arrow_zone(timezone)
-    if name == "UTC":
-        return local.view(pa.int64()).view(_INSTANT)
-    instants = _assume_zone(local, name)
+    offset = fixed_offset(timezone)
+    if offset is not None:
+        return _shifted(local, -offset, _INSTANT)
+    instants = _assume_zone(local, _region(timezone))
     skipped = pc.not_equal(to_local(instants, timezone), local)
     if not pc.any(skipped).as_py():
         return instants
     # for a skipped time `instants` is the end of the gap; Java uses the offset that is valid before the gap
     before = pc.subtract(instants, pa.scalar(1, pa.duration("us")))
-    offset = pc.subtract(to_local(before, timezone).view(pa.int64()), before.view(pa.int64()))
-    moved = pc.subtract(local.view(pa.int64()), offset).view(_INSTANT)
+    before_gap = pc.subtract(to_local(before, timezone).view(pa.int64()), before.view(pa.int64()))
+    moved = pc.subtract(local.view(pa.int64()), before_gap).view(_INSTANT)
     return pc.if_else(skipped, moved, instants)
 
 
 def midnight(dates: pa.Array, timezone: str) -> pa.Array:
     """The first instant of each day: the end of the gap if the zone skips midnight."""
-    name = arrow_zone(timezone)
-    local = dates.cast(_LOCAL)
-    return local.view(pa.int64()).view(_INSTANT) if name == "UTC" else _assume_zone(local, name)
+    local, offset = dates.cast(_LOCAL), fixed_offset(timezone)
+    return _assume_zone(local, _region(timezone)) if offset is None else _shifted(local, -offset, _INSTANT)
+
+
+def _shifted(values: pa.Array, micros: int, target: pa.DataType) -> pa.Array:
+    moments = values.view(pa.int64())
+    return (pc.add_checked(moments, pa.scalar(micros, pa.int64())) if micros else moments).view(target)
 
 
 def _assume_zone(local: pa.Array, name: str) -> pa.Array:
@@ -74,13 +76,13 @@ def _assume_zone(local: pa.Array, name: str) -> pa.Array:
     def assume(times: pa.Array) -> pa.Array:
         return pc.assume_timezone(times, name, ambiguous="earliest", nonexistent="latest").cast(_INSTANT)
 
-    return _map_into_known_years(local, name, _INSTANT, assume)
+    return _map_into_known_years(local, _INSTANT, assume)
 
 
-def _map_into_known_years(values: pa.Array, name: str, target: pa.DataType, convert: Callable[[pa.Array], pa.Array]) -> pa.Array:
+def _map_into_known_years(values: pa.Array, target: pa.DataType, convert: Callable[[pa.Array], pa.Array]) -> pa.Array:
     """Apply `convert`, with times after 2037 moved to an earlier year with the same weekdays and back: Arrow has no later rules."""
     latest = pc.max(values.view(pa.int64())).as_py()
-    if name[0] in "+-" or latest is None or latest < _END_OF_KNOWN_YEARS:
+    if latest is None or latest < _END_OF_KNOWN_YEARS:
         return convert(values)
     micros = to_numpy(values.view(pa.int64()))
     days = (micros // _DAY).astype("datetime64[D]")
@@ -114,6 +116,29 @@ def cast_temporal(values: pa.Array, source: str, target: str, timezone: str) -> 
     if source == "timestamp":
         values = to_local(values, timezone)
     return values.cast(_LOCAL if target == "timestamp_ntz" else pa.date32())
+
+
+def add_interval(instants: pa.Array, micros: pa.Array, timezone: str) -> pa.Array:
+    """Instants plus intervals, as in Spark: whole days keep the local time of the zone, the rest of the interval is elapsed time.
+
+    A local time that the zone skips is moved forward; one that occurs twice keeps the offset of the instant, if that is one of the two.
+    """
+    if fixed_offset(timezone) is not None:
+        return pc.add_checked(instants.view(pa.int64()), micros).view(_INSTANT)
+    days = pc.multiply(pc.divide(micros, _DAY), _DAY)  # towards zero, as Java divides
+    rest = pc.subtract(micros, days)
+    if pc.any(pc.not_equal(days, 0)).as_py():
+        start = to_local(instants, timezone).view(pa.int64())
+        local = pc.add_checked(start, days).view(_LOCAL)
+        same_offset = pc.add_checked(instants.view(pa.int64()), days).view(_INSTANT)
+        kept = pc.equal(to_local(same_offset, timezone), local)
+        instants = pc.if_else(kept, same_offset, from_local(local, timezone))
+    return pc.add_checked(instants.view(pa.int64()), rest).view(_INSTANT)
+
+
+def local_difference(end: pa.Array, start: pa.Array, timezone: str) -> pa.Array:
+    """The difference of two instants in microseconds of local time, as in Spark: a day over a change of the clock is 24 hours too."""
+    return pc.subtract_checked(to_local(end, timezone).view(pa.int64()), to_local(start, timezone).view(pa.int64()))
 
 
 def _date_part(kernel: Callable[[pa.Array], pa.Array]) -> Callable[[Call, list[Value], str], Value]:

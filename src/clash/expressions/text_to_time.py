@@ -11,11 +11,8 @@ import pyarrow.compute as pc
 from clash.errors import DataError, OptionError
 from clash.expressions.temporal import from_local
 from clash.expressions.values import require, to_numpy, with_nulls_of
+from clash.model.time_text import CLOCK, DATE
 
-_DATE = r"^(?P<year>[+-]?[0-9]{4,7})(?:-(?P<month>[0-9]{1,2})(?:-(?P<day>[0-9]{1,2})(?P<clock>[ T].*)?)?)?$"
-_CLOCK = (
-    r"^(?:[ T](?P<hour>[0-9]{1,2})(?::(?P<minute>[0-9]{1,2})(?::(?P<second>[0-9]{1,2})(?:\.(?P<rest>[0-9]*))?)?)?(?P<zone>[^0-9.:].*)?)?$"
-)
 _HINT = "correct the data, or guard the cast with CASE WHEN … THEN … END"
 _DAY = 86_400_000_000  # microseconds
 _DAYS_OF_MONTH = np.array([31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31])
@@ -24,22 +21,21 @@ Int64s = np.ndarray[Any, np.dtype[np.int64]]
 
 
 def parse_time(text: pa.Array, target: str, timezone: str) -> pa.Array:
-    """Trimmed strings as date, timestamp or timestamp_ntz (which ignores a zone); raises if one is malformed."""
+    """Trimmed strings as date, timestamp or timestamp_ntz (for which a zone is only checked); raises if one is malformed."""
     what = f"a text is not a {'date' if target == 'date' else 'timestamp'}"
-    parts = _match(text, _DATE, text, what)
+    parts = _match(text, f"^{DATE}$", text, what)
     days, exists = _days_since_1970(*(_number(parts.field(part), 1) for part in range(3)))
     _require(exists, text, what)
     if target == "date":
         return with_nulls_of(days.astype(np.int32), text, pa.int32()).view(pa.date32())
-    clock = _match(pc.if_else(text.is_valid(), parts.field(3), None), _CLOCK, text, what)
+    clock = _match(pc.if_else(text.is_valid(), parts.field(3), None), f"^{CLOCK}$", text, what)
     hour, minute, second = (_number(clock.field(part), 0) for part in range(3))
     _require((hour < 24) & (minute < 60) & (second < 60), text, what)
     micros = _number(pc.utf8_rpad(pc.utf8_slice_codeunits(clock.field(3), 0, 6), 6, "0"), 0)
     since_1970 = days * _DAY + ((hour * 60 + minute) * 60 + second) * 1_000_000 + micros
     local = with_nulls_of(since_1970, text, pa.int64()).view(pa.timestamp("us"))
-    if target == "timestamp_ntz":
-        return local
-    return _instants(local, pc.utf8_trim(clock.field(4), characters=" "), timezone, what)
+    instants = _instants(local, pc.utf8_trim(clock.field(4), characters=" "), timezone, what)
+    return local if target == "timestamp_ntz" else instants
 
 
 def _match(values: pa.Array, pattern: str, text: pa.Array, what: str) -> pa.Array:

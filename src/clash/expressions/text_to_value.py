@@ -13,9 +13,9 @@ from clash.errors import DataError
 from clash.expressions import decimals, text_to_time
 from clash.expressions.arrow_types import arrow_type
 from clash.expressions.values import require
+from clash.model.time_text import WHITE_SPACE
 from clash.model.types import family
 
-_WHITE_SPACE = "".join(map(chr, range(33))) + "\x7f"
 _INTEGER = r"^[+-]?[0-9]+$"
 _FLOATING = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?[dDfF]?$"
 _PLAIN_DECIMAL = r"^(?P<sign>[+-]?)0*(?P<whole>[0-9]*)(?:\.(?P<rest>[0-9]*))?$"
@@ -29,7 +29,7 @@ def parse_text(values: pa.Array, target: str, timezone: str) -> pa.Array:
     """Strings as Spark type `target`."""
     if target == "binary":
         return values.cast(pa.binary())
-    text = pc.utf8_trim(values, characters=_WHITE_SPACE)
+    text = pc.utf8_trim(values, characters=WHITE_SPACE)
     if target in ("date", "timestamp", "timestamp_ntz"):
         return text_to_time.parse_time(text, target, timezone)
     kind = "decimal" if target.startswith("decimal") else family(target)

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
 from clash.errors import OptionError
 from clash.model.durations import parse_duration
-from clash.model.types import normalise
+from clash.model.types import is_decimal, normalise
 
 Keep = Literal["needed", "all"]
+MAX_LABEL = 1_000
+_UNPRINTABLE = ("Cc", "Cs", "Zl", "Zp")  # categories of Unicode: control characters, half characters, separators of lines
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,99}", re.ASCII)
 
 
@@ -23,6 +26,15 @@ def check_name(kind: str, name: str) -> str:
             repr(name),
             "use letters, digits and underscores, no digit first, 100 characters at most",
         )
+    return name
+
+
+def check_label(kind: str, name: object) -> str:
+    """Returns a valid name of a column, an alias or an output, or raises. Any text will do that can be shown on one line."""
+    if not isinstance(name, str) or not 0 < len(name) <= MAX_LABEL or any(unicodedata.category(char) in _UNPRINTABLE for char in name):
+        shown = repr(name) if len(repr(name)) <= 60 else f"{repr(name)[:59]}…"
+        hint = f"use 1 to {MAX_LABEL:,} characters, without control characters and line breaks"
+        raise OptionError(f"not a valid name of {kind}", shown, hint)
     return name
 
 
@@ -61,7 +73,10 @@ class Stream:
         5000000
         """
         check_name("stream", name)
-        types = tuple((column, normalise(kind)) for column, kind in columns.items())
+        types = tuple((check_label("a column", column), normalise(kind)) for column, kind in columns.items())
+        for column, kind in types:
+            if kind.startswith("decimal") and not is_decimal(kind):
+                raise OptionError("not a decimal type", f"{name}.{column} is {kind}", "write decimal(p,s) with p up to 38 and s up to p")
         if not types:
             raise OptionError("a stream needs at least one column", name, 'write columns={"a": "bigint", …}')
         if time is not None and (not isinstance(time, str) or time not in columns):

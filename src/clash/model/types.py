@@ -6,6 +6,8 @@ attributes therefore never spans two families.
 
 from __future__ import annotations
 
+import re
+
 UNKNOWN = "unknown"  # the type of columns of undeclared streams; every use of it is accepted
 
 _FAMILY = {
@@ -24,6 +26,7 @@ _FAMILY = {
     UNKNOWN: UNKNOWN,
 }
 _ALIASES = {"byte": "tinyint", "short": "smallint", "integer": "int", "long": "bigint", "real": "float"}
+_DECIMAL = re.compile(r"decimal\(([0-9]{1,3}),([0-9]{1,3})\)")
 _DIGITS = {"tinyint": 3, "smallint": 5, "int": 10, "bigint": 20}
 _JOINABLE = ({"integer", "floating", "decimal"}, {"date", "timestamp", "timestamp_ntz"})
 
@@ -31,8 +34,8 @@ _JOINABLE = ({"integer", "floating", "decimal"}, {"date", "timestamp", "timestam
 def normalise(name: str) -> str:
     """The canonical spelling of a type, Spark's `simpleString`. Nested types stay as they are: they contain field names.
 
-    >>> normalise("LONG"), normalise("decimal(10, 2)"), normalise("varchar(5)")
-    ('bigint', 'decimal(10,2)', 'string')
+    >>> normalise("LONG"), normalise("decimal(10, 2)"), normalise("decimal(5)"), normalise("varchar(5)")
+    ('bigint', 'decimal(10,2)', 'decimal(5,0)', 'string')
     """
     if "<" in name:
         return name.strip()
@@ -41,7 +44,10 @@ def normalise(name: str) -> str:
         return "decimal(10,0)"
     if name.startswith(("varchar", "char")):
         return "string"
-    return _ALIASES.get(name, name.replace(" ", "") if name.startswith("decimal") else name)
+    if name.startswith("decimal"):
+        name = "".join(name.split())
+        return name if "," in name else f"{name.removesuffix(')')},0)"
+    return _ALIASES.get(name, name)
 
 
 def family(name: str) -> str:
@@ -76,6 +82,12 @@ def digits(name: str) -> tuple[int, int]:
         precision, scale = name[len("decimal(") : -1].split(",")
         return int(precision), int(scale)
     return _DIGITS[name], 0
+
+
+def is_decimal(name: str) -> bool:
+    """Whether the name is that of a decimal type that exists: up to 38 digits, of which any number may be fraction digits."""
+    match = _DECIMAL.fullmatch(name)
+    return match is not None and 0 <= int(match[2]) <= int(match[1]) <= 38 and int(match[1]) > 0
 
 
 def is_atomic(name: str) -> bool:

@@ -9,18 +9,21 @@ passes are the architecture of this package, and every pass is one function that
 | `draft`            | a query between the passes: what each pass reads and what it adds                                 |
 | `syntax`           | passes: tokens, then sqlglot's syntax tree or the relations of a short form                       |
 | `unsupported`      | pass: refuses clauses and expressions outside the supported subset, with what to write instead    |
+| `unread`           | pass: refuses parts of the syntax tree that no pass reads                                         |
 | `from_clause`      | pass: aliases, USING and NATURAL, CROSS JOIN                                                      |
 | `predicates`       | pass: equality classes, filters and residuals                                                     |
 | `outputs`          | pass: the SELECT list                                                                             |
 | `windows`          | pass: the window of each relation, from streams, arguments and hints                              |
 | `time_bounds`      | pass: what the predicates imply for differences of event times                                    |
 | `query_source`     | the text with its tokens, and the position of a syntax node in it, for errors                     |
+| `spark_parser`     | sqlglot's parser, without what it drops or prints                                                 |
 | `short_form`       | the grammar of the paper's short form `R(a), S(a,b)`                                              |
 | `stream_inference` | schemas of undeclared streams, from the columns that queries name                                 |
 | `scope`            | the aliases and columns that an expression may name                                               |
 | `name_lookup`      | case-insensitive lookup of names, as in Spark                                                     |
 | `convert`          | one sqlglot expression to one of the model, typed                                                 |
 | `functions`        | the supported operators and functions, their argument and result types, and their semantics       |
+| `cast_types`       | the types that a CAST may name                                                                    |
 | `literals`         | literals, typed as in Spark                                                                       |
 | `normal_form`      | one normal form for equivalent expressions, which makes them comparable between queries           |
 | `time_bands`       | the normal form of comparisons between timestamps that are offset by constants                    |

@@ -10,23 +10,25 @@ from sqlglot import exp
 from sqlglot.tokenizer_core import TokenType
 
 from clash.hints import did_you_mean, listed
-from clash.model.coercion import TIMES, VOID, castable
+from clash.model.coercion import INTERVAL, TIMES, VOID, castable, common
 from clash.model.expressions import Call, Col, Expr, Lit
-from clash.model.types import UNKNOWN, is_atomic, is_numeric, joinable, normalise
+from clash.model.types import UNKNOWN, is_atomic, is_numeric, joinable
 from clash.sql import literals
+from clash.sql.cast_types import target_type
 from clash.sql.functions import NAMES, MismatchError, typed
 from clash.sql.query_source import QuerySource
 from clash.sql.scope import Scope
+from clash.sql.spark_parser import UnaryPlus
 
 _MAX_DEPTH = 60  # keeps this and every later recursion over expressions far from Python's limit
-_BINARY: dict[type[exp.Expression], str] = {
+BINARY: dict[type[exp.Expression], str] = {
     exp.Add: "+", exp.Sub: "-", exp.Mul: "*", exp.Div: "/", exp.Mod: "%",
     exp.EQ: "=", exp.NEQ: "<>", exp.LT: "<", exp.LTE: "<=", exp.GT: ">", exp.GTE: ">=", exp.NullSafeEQ: "<=>", exp.DPipe: "concat",
 }  # fmt: skip
 _COMPARISONS = {"=", "<>", "<", "<=", ">", ">=", "<=>"}
-_CONNECTIVES: dict[type[exp.Expression], str] = {exp.And: "and", exp.Or: "or"}
+CONNECTIVES: dict[type[exp.Expression], str] = {exp.And: "and", exp.Or: "or"}
 # operator of the model, and the keys of its arguments in sqlglot, in order; a key of a list stands for all its elements
-_CALLS: dict[type[exp.Expression], tuple[str, tuple[str, ...]]] = {
+CALLS: dict[type[exp.Expression], tuple[str, tuple[str, ...]]] = {
     exp.Neg: ("neg", ("this",)), exp.Not: ("not", ("this",)),
     exp.Abs: ("abs", ("this",)), exp.Round: ("round", ("this", "decimals")), exp.Floor: ("floor", ("this",)), exp.Ceil: ("ceil", ("this",)),
     exp.Lower: ("lower", ("this",)), exp.Upper: ("upper", ("this",)), exp.Length: ("length", ("this",)), exp.Trim: ("trim", ("this",)),
@@ -36,25 +38,11 @@ _CALLS: dict[type[exp.Expression], tuple[str, tuple[str, ...]]] = {
     exp.Year: ("year", ("this",)), exp.Month: ("month", ("this",)), exp.Day: ("day", ("this",)), exp.DayOfMonth: ("day", ("this",)),
     exp.Hour: ("hour", ("this",)), exp.Minute: ("minute", ("this",)), exp.Second: ("second", ("this",)),
 }  # fmt: skip
-# arguments of sqlglot nodes that do not change the meaning, or that are handled for all nodes alike
-_IGNORED_ARGS = {
-    "safe",
-    "coalesce",
-    "ignore_nulls",
-    "typed",
-    "nested",
-    "is_string",
-    "quoted",
-    "big_int",
-    "requires_string",
-    "_type",
-    "negate",
-}
-_TYPES = {
-    "TINYINT": "tinyint", "SMALLINT": "smallint", "INT": "int", "BIGINT": "bigint", "FLOAT": "float", "DOUBLE": "double",
-    "TEXT": "string", "VARCHAR": "string", "BOOLEAN": "boolean", "BINARY": "binary", "DATE": "date",
-    "TIMESTAMP": "timestamp", "TIMESTAMPTZ": "timestamp", "TIMESTAMPLTZ": "timestamp", "TIMESTAMPNTZ": "timestamp_ntz",
-}  # fmt: skip
+# conditions that Spark does not nest without parentheses, or nests in another way than sqlglot
+_CONDITIONS = (
+    exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.NullSafeEQ, exp.NullSafeNEQ, exp.Is, exp.In, exp.Between, exp.Like, exp.Escape,
+    exp.Not,
+)  # fmt: skip
 
 
 def convert_expression(node: exp.Expression, scope: Scope, source: QuerySource) -> Expr:
@@ -79,12 +67,18 @@ class _Converter:
 
     def _dispatch(self, node: exp.Expression, depth: int) -> Expr:
         kind = type(node)
-        if kind in _CONNECTIVES:
-            return typed(_CONNECTIVES[kind], tuple(self.boolean(part, depth) for part in flatten(node, kind)))
-        if kind in _BINARY:
+        if (
+            isinstance(node, _CONDITIONS)
+            and not isinstance(node, exp.Not | exp.Escape)
+            and any(isinstance(node.args.get(key), _CONDITIONS) for key in ("this", "expression"))
+        ):
+            raise MismatchError("a condition is an operand of another one", "", "put the inner condition in parentheses")
+        if kind in CONNECTIVES:
+            return typed(CONNECTIVES[kind], tuple(self.boolean(part, depth) for part in flatten(node, kind)))
+        if kind in BINARY:
             left, right = self.expr(node.this, depth), self.expr(node.expression, depth)
-            return self._compare(node, _BINARY[kind], left, right) if _BINARY[kind] in _COMPARISONS else typed(_BINARY[kind], (left, right))
-        if kind in _CALLS:
+            return self._compare(node, BINARY[kind], left, right) if BINARY[kind] in _COMPARISONS else typed(BINARY[kind], (left, right))
+        if kind in CALLS:
             return self._call(node, depth)
         special = _SPECIAL.get(kind)
         if special is None:
@@ -112,10 +106,7 @@ class _Converter:
         return typed(op, (left, right))
 
     def _call(self, node: exp.Expression, depth: int) -> Expr:
-        op, keys = _CALLS[type(node)]
-        extra = [key for key, value in node.args.items() if value and key not in keys and key not in _IGNORED_ARGS]
-        if extra:
-            raise MismatchError(f"this form of {op.upper()} is not supported", "", f"write {op.upper()} with its plain arguments")
+        op, keys = CALLS[type(node)]
         nodes: list[exp.Expression] = []
         for key in keys:
             value = node.args.get(key)
@@ -127,7 +118,7 @@ class _Converter:
             return Lit(literal, "string")
         args = tuple(self.expr(n, depth) for n in nodes)
         if op == "neg" and isinstance(args[0], Lit):
-            negated = literals.negative(args[0])
+            negated = literals.negative_number(args[0]) if isinstance(nodes[0], exp.Literal) else literals.negative(args[0])
             if negated is not None:
                 return negated
         return typed(op, args)
@@ -177,8 +168,8 @@ class _Converter:
         choices = node.expressions
         if not choices or any(v for k, v in node.args.items() if k not in ("this", "expressions", "negate")):
             raise MismatchError("IN needs a list of values", "", "write R.a IN (1, 2, 3)")
-        value = self.expr(node.this, depth)
-        return typed("or", tuple(self._compare(node, "=", value, self.expr(choice, depth)) for choice in choices))
+        value, *listed_ = _in_one_type([self.expr(part, depth) for part in (node.this, *choices)])
+        return typed("or", tuple(self._compare(node, "=", value, choice) for choice in listed_))
 
     def like(self, node: exp.Expression, depth: int) -> Expr:
         """LIKE with a literal pattern, alone or inside ESCAPE."""
@@ -201,21 +192,23 @@ class _Converter:
         if isinstance(node, exp.TryCast) and node.args.get("safe"):
             raise MismatchError("TRY_CAST is not supported", "", "write CAST; a value that does not fit ends the run with an error")
         to = node.args["to"]
-        target = _TYPES.get(to.this.name if isinstance(to, exp.DataType) and not isinstance(to.this, exp.Expression) else "", "")
-        if isinstance(to, exp.DataType) and to.is_type("decimal"):
-            precision, scale = ([p.name for p in to.expressions] + ["10", "0"][len(to.expressions) :])[:2]
-            target = normalise(f"decimal({precision},{scale})")
-        if not target or node.args.get("format") or (target == "string" and to.expressions):
+        target = target_type(to) if isinstance(to, exp.DataType) else ""
+        if not target or node.args.get("format"):
             raise MismatchError("CAST goes to atomic types only", "", "write e.g. bigint, double, decimal(10,2), string, date or timestamp")
         value = self.expr(node.this, depth)
         if value.type == target:
             return value
-        folded = literals.cast_literal(value, target) if isinstance(value, Lit) else None
-        if folded is not None:
-            return folded
         if not castable(value.type, target):
             raise MismatchError(f"{value.type} cannot be cast to {target}", "", "go through string, if that is meant")
-        return Call("cast", typed("cast", (value,)).args, target)
+        typed("cast", (value,))  # refuses nested types
+        return _cast(value, target)
+
+    def plus(self, node: exp.Expression, depth: int) -> Expr:
+        """A unary plus, which has no effect on a number; of a text Spark makes a double."""
+        value = self.expr(node.this, depth)
+        if not (is_numeric(value.type) or value.type in (INTERVAL, UNKNOWN, VOID)):
+            raise MismatchError("+ needs a number", f"this is {value.type}", "leave the + out, or write CAST(… AS double)")
+        return value
 
     def unwrapped(self, node: exp.Expression, depth: int) -> Expr:
         return self.expr(node.this, depth)
@@ -240,10 +233,14 @@ class _Converter:
         span = self.source.span(node)
         if isinstance(node, exp.Bracket | exp.Dot):
             return self.source.error(span, "fields inside a column are not supported", "name whole columns: alias.column")
-        spelling = self.source.text[span[0] : span[1]].partition("(")[0].strip()
-        if isinstance(node, exp.Func) and (spelling.isidentifier() or isinstance(node, exp.Anonymous)):
-            name = (spelling if spelling.isidentifier() else node.name).upper()
-            hint = did_you_mean(name, NAMES, "compute it before the stream is registered;") + f" supported are {listed(NAMES, 60)}"
+        if isinstance(node, exp.Func) and not isinstance(node, exp.Binary):
+            spelling, called, _ = self.source.text[span[0] : span[1]].partition("(")
+            name = (spelling.strip() if called and spelling.strip().isidentifier() else node.name or node.sql_name()).upper()
+            if name in NAMES:
+                return self.source.error(span, f"this form of {name} is not supported", f"write {name} with its plain arguments")
+            known = f"compute it before the stream is registered; supported are {listed(NAMES, 60)}"
+            # a function that sqlglot knows is not misspelled
+            hint = did_you_mean(name, NAMES, known) if isinstance(node, exp.Anonymous) else known
             return self.source.error(span, f"the function {name} is not supported", hint)
         hint = "see docs/queries.md for what is; compute others before the stream is registered"
         what = "operator" if isinstance(node, exp.Binary | exp.Unary) else "kind of expression"
@@ -255,7 +252,7 @@ _SPECIAL: dict[type[exp.Expression], _Handler] = {
     exp.Case: _Converter.case, exp.If: _Converter.case, exp.Nullif: _Converter.nullif, exp.Between: _Converter.between,
     exp.NullSafeNEQ: _Converter.distinct,
     exp.Is: _Converter.is_, exp.In: _Converter.in_, exp.Like: _Converter.like, exp.Escape: _Converter.like,
-    exp.Cast: _Converter.cast, exp.TryCast: _Converter.cast, exp.Paren: _Converter.unwrapped,
+    exp.Cast: _Converter.cast, exp.TryCast: _Converter.cast, exp.Paren: _Converter.unwrapped, UnaryPlus: _Converter.plus,
     exp.Column: _Converter.column, exp.Literal: _Converter.literal, exp.RawString: _Converter.literal, exp.Null: _Converter.literal,
     exp.Boolean: _Converter.literal, exp.Interval: _Converter.literal,
 }  # fmt: skip
@@ -293,8 +290,27 @@ def _adjacent_strings(source: QuerySource, nodes: list[exp.Expression]) -> str |
 def _as_time(expr: Expr, other_type: str) -> Expr:
     """A string literal as a date or timestamp, if it is compared with one."""
     if isinstance(expr, Lit) and expr.type == "string" and isinstance(expr.value, str) and other_type in ("date", *TIMES):
-        return literals.cast_literal(expr, other_type) or expr
+        return _cast(expr, other_type)
     return expr
+
+
+def _in_one_type(exprs: list[Expr]) -> list[Expr]:
+    """The value and the choices of an IN, which Spark compares in the one type of all of them; casts only where pairs have another one."""
+    shared: str | None = VOID
+    for expr in exprs:
+        if not (isinstance(expr, Lit) and expr.type == "string"):
+            shared = None if shared is None else common(shared, expr.type)
+    if shared is None or shared == VOID:
+        return exprs
+    exprs = [_as_time(expr, shared) for expr in exprs]
+    if all(common(exprs[0].type, choice.type) in (shared, None) for choice in exprs[1:]):
+        return exprs
+    return [_cast(expr, shared) for expr in exprs]
+
+
+def _cast(expr: Expr, target: str) -> Expr:
+    folded = literals.cast_literal(expr, target) if isinstance(expr, Lit) else None
+    return expr if expr.type == target else folded or Call("cast", (expr,), target)
 
 
 def _with_type_of_null(expr: Expr, type_: str) -> Expr:

@@ -17,7 +17,7 @@ from clash.model.stream import Stream
 from clash.model.types import joinable
 from clash.sql.draft import FromClause, QueryDraft
 from clash.sql.name_lookup import look_up
-from clash.sql.query_source import QuerySource, Span
+from clash.sql.query_source import QuerySource, Span, keyword
 from clash.sql.scope import Alias, Scope, VisibleColumn
 from clash.sql.short_form import ShortRelation
 
@@ -52,9 +52,12 @@ def read_table(source: QuerySource, node: exp.Expression) -> tuple[str, str, exp
     if node.args.get("joins"):
         raise source.error(node, "nested joins are not supported", "write each ON directly behind its JOIN")
     alias = node.args.get("alias")
+    if alias is not None and not isinstance(alias.this, exp.Identifier | None):
+        raise source.error(node, "this alias is not supported", "write stream AS name")
     if alias is not None and alias.args.get("columns"):
         raise source.error(node, "renaming columns in an alias is not supported", "rename them in SELECT, with AS")
-    return node.name, alias.name if alias is not None and alias.name else node.name, node
+    name = alias.name if alias is not None and alias.name else node.name
+    return node.name, source.checked_label("an alias", name, node), node
 
 
 def _from_select(source: QuerySource, select: exp.Select, streams: Mapping[str, Stream], declared: bool) -> FromClause:
@@ -142,9 +145,9 @@ def _join_words(source: QuerySource, table: exp.Expression) -> tuple[list[str], 
     at = source.index_at(source.span(table)[0])
     end = source.tokens[at].end + 1
     words: list[str] = []
-    while at and source.tokens[at - 1].text.upper() in _JOIN_WORDS:
+    while at and keyword(source.tokens[at - 1]) in _JOIN_WORDS:
         at -= 1
-        words.insert(0, source.tokens[at].text.upper())
+        words.insert(0, keyword(source.tokens[at]))
     return words, (source.tokens[at].start, end)
 
 
@@ -160,7 +163,7 @@ def _refuse_kind(source: QuerySource, join: exp.Join, words: list[str], span: Sp
     if "," in words or "CROSS" in words or "NATURAL" in words:
         return
     after = source.index_at(source.span(join.this)[1] - 1) + 1
-    if after >= len(source.tokens) or source.tokens[after].text.upper() not in ("ON", "USING"):
+    if after >= len(source.tokens) or keyword(source.tokens[after]) not in ("ON", "USING"):
         raise source.error(span, "a JOIN has no ON or USING", "add ON …, or write CROSS JOIN if every pair is meant")
 
 

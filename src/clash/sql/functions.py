@@ -12,8 +12,9 @@ What `clash.expressions` implements when it evaluates them:
 - The arguments of `in` are a value, then literals; those of `case` are condition, value, condition, value, …, else; `like` has a literal
   pattern with `%`, `_` and an escape character (an optional third argument, by default `\\`). `substring` counts from 1, or from the end if
   the start is negative.
-- An interval is whole microseconds; a day is 24 hours, also where the session's time zone has daylight saving time (there Spark's day is 23
-  or 25 hours twice a year). `timestamp - timestamp` is an interval.
+- An interval is whole microseconds. Its whole days, added to a timestamp, keep the local time of the session's time zone, so that a day is
+  23 or 25 hours over a change of the clock; the rest is elapsed time. `timestamp - timestamp` is an interval: the difference of their local
+  times. A timestamp_ntz knows no zone.
 - `year` … `second`, a cast between date and timestamp, and a timestamp literal without offset are in the session's time zone.
 - The normal form has no `>`, `>=` (operands are swapped), `between` or `if`.
 """

@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 import re
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal, InvalidOperation
 
 from sqlglot import exp
 
-from clash.errors import OptionError
 from clash.model.coercion import INTERVAL, TIMES
-from clash.model.durations import LONGEST, parse_duration, unit_micros
+from clash.model.durations import LONGEST, unit_micros
 from clash.model.expressions import Expr, Lit
+from clash.model.time_text import CLOCK, DATE, WHITE_SPACE, fixed_offset
 from clash.model.types import family
 from clash.sql.functions import MismatchError
 
-_DATE = re.compile(r"\s*(\d{4})-(\d{1,2})-(\d{1,2})", re.ASCII)
-_TIME = re.compile(r"[T ](\d{1,2}):(\d{1,2})(?::(\d{1,2})(?:\.(\d{1,6}))?)?", re.ASCII)
-_ZONE = re.compile(r"\s*(?:(Z|UTC)|([+-])(\d{1,2}):(\d{2}))", re.ASCII)
+_DATE = re.compile(DATE, re.ASCII | re.DOTALL)
+_CLOCK = re.compile(CLOCK, re.ASCII | re.DOTALL)
+_INTERVAL_PART = re.compile(r"([+-]?)\s*([0-9]+(?:\.[0-9]+)?|\.[0-9]+)\s*([a-z]+)(?:\s+|$)", re.ASCII | re.IGNORECASE)
 _PLAIN_DECIMAL = re.compile(r"\d{1,38}(\.\d{1,37})?", re.ASCII)
+_MOMENT = "write TIMESTAMP '2024-12-31 23:59:59', with +01:00 or such behind it if need be"
 _INTEGER_LIMITS = {"tinyint": 2**7, "smallint": 2**15, "int": 2**31, "bigint": 2**63}
 _MAX_NUMBER_LENGTH = 100
 
@@ -64,28 +65,31 @@ def negative(lit: Lit) -> Lit | None:
     return None
 
 
+def negative_number(lit: Lit) -> Lit | None:
+    """A number behind a minus sign, of which the sign is part in Spark: -2147483648 is an int, though 2147483648 is a bigint."""
+    if isinstance(lit.value, int) and lit.value == _INTEGER_LIMITS["int"]:
+        return Lit(-lit.value, "int")
+    if lit.value == str(_INTEGER_LIMITS["bigint"]):
+        return Lit(-_INTEGER_LIMITS["bigint"], "bigint")
+    return negative(lit)
+
+
 def interval(node: exp.Interval) -> Lit:
-    """A day-time interval in microseconds; months and years have no fixed length and are refused."""
+    """A day-time interval in microseconds; months and years have no fixed length and are refused. Each part has a sign of its own."""
     hint = "write e.g. INTERVAL 5 SECONDS or INTERVAL '1 hour 30 minutes'"
     unit, value = node.args.get("unit"), node.this
     if not isinstance(value, exp.Literal) or (unit is not None and not isinstance(unit, exp.Var)):
         raise MismatchError("this kind of INTERVAL is not supported", "", hint)
-    text = value.this.strip()
-    sign = -1 if text.startswith("-") else 1
-    text = text.lstrip("+-").strip()
-    word = unit.name if isinstance(unit, exp.Var) else text
-    if re.search(r"(?i)\b(month|year|quarter)s?\b", word):
-        raise MismatchError("months and years have no fixed length", "", "write days, e.g. INTERVAL 30 DAYS")
-    try:
-        if unit is None:
-            return Lit(sign * parse_duration(text, "the interval"), INTERVAL)
-        micros = unit_micros(unit.name)
-        total = Decimal(text) * (micros or 0)
-    except (OptionError, InvalidOperation):
-        raise MismatchError("not an INTERVAL", "", hint) from None
-    if micros is None or not total.is_finite() or total != total.to_integral_value() or abs(total) > LONGEST:
+    text = value.this.strip(WHITE_SPACE) + (f" {unit.name}" if unit is not None else "")
+    total, at = Decimal(0), 0
+    while match := _INTERVAL_PART.match(text, at):
+        if match[3].lower().removesuffix("s") in ("month", "year", "quarter"):
+            raise MismatchError("months and years have no fixed length", "", "write days, e.g. INTERVAL 30 DAYS")
+        total += Decimal(match[1] + match[2]) * (unit_micros(match[3]) or Decimal("NaN"))
+        at = match.end()
+    if at == 0 or at < len(text) or not total.is_finite() or total != total.to_integral_value() or abs(total) > LONGEST:
         raise MismatchError("not an INTERVAL", "", hint)
-    return Lit(sign * int(total), INTERVAL)
+    return Lit(int(total), INTERVAL)
 
 
 def cast_literal(lit: Lit, target: str) -> Expr | None:
@@ -93,7 +97,7 @@ def cast_literal(lit: Lit, target: str) -> Expr | None:
     if lit.value is None:
         return Lit(None, target)
     if target in ("date", *TIMES) and lit.type == "string" and isinstance(lit.value, str):
-        return day(lit.value) if target == "date" else moment(lit.value, target)
+        return time(lit.value, target)
     if isinstance(lit.value, int) and family(lit.type) == family(target) == "integer":
         return Lit(lit.value, target) if -_INTEGER_LIMITS[target] <= lit.value < _INTEGER_LIMITS[target] else None
     if target == "double" and (lit.type.startswith("decimal") or family(lit.type) == "integer"):
@@ -104,33 +108,32 @@ def cast_literal(lit: Lit, target: str) -> Expr | None:
     return None
 
 
-def day(text: str) -> Lit:
-    """A date in ISO format."""
-    match = _DATE.fullmatch(text.rstrip())
+def time(text: str, target: str) -> Lit | None:
+    """A text as a date or timestamp, in the forms that a cast of a column reads; None leaves the cast to run time.
+
+    One with an offset is converted to UTC, so that equal moments are equal literals. A timestamp_ntz ignores a zone.
+    """
+    what, hint = ("not a date", "write DATE '2024-12-31'") if target == "date" else ("not a timestamp", _MOMENT)
+    match = _DATE.fullmatch(text.strip(WHITE_SPACE))
+    clock = _CLOCK.fullmatch(match["clock"] or "") if match and target != "date" else None
+    if match is None or (clock is None and target != "date"):
+        raise MismatchError(what, "", hint)
     try:
-        if match:
-            return Lit(date(*map(int, match.groups())).isoformat(), "date")
+        day = datetime(int(match["year"]), int(match["month"] or 1), int(match["day"] or 1))
+        if clock is None:
+            return Lit(day.date().isoformat(), "date")
+        hour, minute, second = (int(clock[part] or 0) for part in ("hour", "minute", "second"))
+        moment = day.replace(hour=hour, minute=minute, second=second, microsecond=int((clock["rest"] or "")[:6].ljust(6, "0")))
+        zone = (clock["zone"] or "").strip(" ")
+        offset = fixed_offset(zone) if zone else None
+        if zone and offset is None:
+            return None  # a region, which workers look up
+        if offset is not None and target == "timestamp":
+            moment = (moment - timedelta(microseconds=offset)).replace(tzinfo=UTC)
+        return Lit(moment.isoformat(), target)
+    except OverflowError:
+        return None  # as a year below: Python's dates do not have it
     except ValueError:
-        pass
-    raise MismatchError("not a date", "", "write DATE '2024-12-31'")
-
-
-def moment(text: str, kind: str) -> Lit:
-    """A timestamp in ISO format; one with an offset is converted to UTC, so that equal moments are equal literals."""
-    text = text.rstrip()
-    try:
-        if match := _DATE.match(text):
-            value, at = datetime(*map(int, match.groups())), match.end()  # type: ignore[arg-type]
-            if clock := _TIME.match(text, at):
-                hour, minute, second, fraction = clock.groups(default="0")
-                micros = int(fraction.ljust(6, "0"))
-                value, at = value.replace(hour=int(hour), minute=int(minute), second=int(second), microsecond=micros), clock.end()
-                zone = _ZONE.match(text, at) if kind == "timestamp" else None
-                if zone:
-                    shift = timedelta() if zone[1] else timedelta(hours=int(zone[3]), minutes=int(zone[4])) * (-1 if zone[2] == "-" else 1)
-                    value, at = (value - shift).replace(tzinfo=UTC), zone.end()
-            if at == len(text):
-                return Lit(value.isoformat(), kind)
-    except (ValueError, OverflowError):
-        pass
-    raise MismatchError("not a timestamp", "", "write TIMESTAMP '2024-12-31 23:59:59', with +01:00 or such behind it if need be")
+        if int(match["year"]) in range(1, 10_000):
+            raise MismatchError(what, "", hint) from None
+        return None

@@ -21,6 +21,7 @@ _NEGATED = {"=": "<>", "<>": "=", "<": ">=", "<=": ">", ">": "<=", ">=": "<", "i
 _SYMMETRIC = {"=", "<>", "<=>", "+", "*"}
 _FOLDED: dict[str, Callable[[Any, Any], bool]] = {
     "=": operator.eq, "<>": operator.ne, "<": operator.lt, "<=": operator.le}  # fmt: skip
+_DAY = 86_400_000_000  # microseconds
 _FOLDABLE = ("int", "bigint", "boolean", "string")  # literals of other types are represented as text, or may be NaN
 TRUE, FALSE = Lit(True, "boolean"), Lit(False, "boolean")
 
@@ -76,8 +77,9 @@ def _as_lists(expr: Expr) -> list[Any]:
 def _comparison(op: str, left: Expr, right: Expr) -> Expr:
     """A comparison: a time band in its own form, symmetric operators sorted, literals folded."""
     band = as_band(op, left, right)
-    if band:
-        return band_expression(op, *band)
+    normal = band_expression(op, band) if band else None
+    if normal is not None:
+        return normal
     if op in _SYMMETRIC:
         left, right = sorted((left, right), key=_sort_key)
     literals = isinstance(left, Lit) and isinstance(right, Lit) and None not in (left.value, right.value)
@@ -90,7 +92,7 @@ def _comparison(op: str, left: Expr, right: Expr) -> Expr:
 
 def _sum(op: str, args: tuple[Expr, ...], kind: str) -> Expr:
     """Sums with intervals: constant intervals are added up, and stand on the right of a `+`."""
-    values = [a.value for a in args if isinstance(a, Lit) and a.type == INTERVAL and isinstance(a.value, int)]
+    values = [value for value in map(_constant, args) if value is not None]
     if kind == INTERVAL and len(values) == len(args):
         if op == "neg":
             return Lit(-values[0], INTERVAL)
@@ -99,12 +101,18 @@ def _sum(op: str, args: tuple[Expr, ...], kind: str) -> Expr:
         op, args = "+", (args[0], Lit(-values[0], INTERVAL))
     if op == "+" and args[0].type == INTERVAL and args[1].type != INTERVAL:
         args = args[::-1]
-    inner = args[0]
-    if op == "+" and isinstance(args[1], Lit) and len(values) == 1 and isinstance(inner, Call) and inner.op == "+":
-        offset = inner.args[1]
-        if isinstance(offset, Lit) and offset.type == INTERVAL and isinstance(offset.value, int):
-            args = (inner.args[0], Lit(offset.value + values[0], INTERVAL))
+    inner, outer = args[0], _constant(args[1]) if op == "+" else None
+    if outer is not None and isinstance(inner, Call) and inner.op == "+":
+        offset = _constant(inner.args[1])
+        # a day of a timestamp is one of the calendar: only less than a day in all is elapsed time, which adds up
+        if offset is not None and (kind in (INTERVAL, "timestamp_ntz") or max(abs(offset), abs(outer), abs(offset + outer)) < _DAY):
+            args = (inner.args[0], Lit(offset + outer, INTERVAL))
     return Call(op, args, kind)
+
+
+def _constant(expr: Expr) -> int | None:
+    """The microseconds of a constant interval; None for any other expression."""
+    return expr.value if isinstance(expr, Lit) and expr.type == INTERVAL and isinstance(expr.value, int) else None
 
 
 def _negate(inner: Expr) -> Expr:

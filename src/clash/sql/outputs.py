@@ -7,14 +7,16 @@ Spark allows two result columns of one name but cannot write them to a file. Her
 from __future__ import annotations
 
 from collections import Counter
+from itertools import pairwise
 
 from sqlglot import exp
+from sqlglot.tokenizer_core import TokenType
 
 from clash.model.query import Output
 from clash.sql.convert import convert_expression
 from clash.sql.draft import QueryDraft
 from clash.sql.normal_form import normalise
-from clash.sql.query_source import QuerySource, Span
+from clash.sql.query_source import QuerySource, Span, keyword
 from clash.sql.scope import Scope
 
 _OPEN, _CLOSE, _ENDS = ("(", "[", "{"), (")", "]", "}"), (",", "FROM", "WHERE", ";")
@@ -32,8 +34,8 @@ def resolve_outputs(draft: QueryDraft) -> None:
 def _of_select(source: QuerySource, select: exp.Select, scope: Scope) -> tuple[Output, ...]:
     nodes = select.expressions
     spans = _item_spans(source)
-    if len(spans) != len(nodes):
-        spans = [source.span(node) for node in nodes]
+    if len(spans) != len(nodes):  # an item without AS is named by its text, which must then be certain
+        raise source.error(source.token_span("SELECT"), "the SELECT list cannot be read", "name every output: expression AS name")
     items = [item for node, span in zip(nodes, spans, strict=True) for item in _expand(source, node, span, scope)]
     count = Counter(output.name.lower() for output, _, _ in items)
     seen: set[str] = set()
@@ -43,7 +45,7 @@ def _of_select(source: QuerySource, select: exp.Select, scope: Scope) -> tuple[O
         if name.lower() in seen:
             raise source.error(node, f"two outputs are called {name}", "name them apart with AS")
         seen.add(name.lower())
-        outputs.append(Output(name, output.expression))
+        outputs.append(Output(source.checked_label("an output", name, node), output.expression))
     if not outputs:
         raise source.error(source.token_span("SELECT"), "* stands for no column here", "no streams are declared, so list the columns")
     return tuple(outputs)
@@ -56,21 +58,21 @@ def _star(scope: Scope) -> list[tuple[Output, str]]:
 
 
 def _item_spans(source: QuerySource) -> list[Span]:
-    """Where the items of the SELECT list stand: between commas outside parentheses."""
-    at = next((n for n, token in enumerate(source.tokens) if token.text.upper() == "SELECT"), 0)
+    """Where the items of the SELECT list stand: between commas outside parentheses. The FROM of IS DISTINCT FROM does not end the list."""
+    at = next((n for n, token in enumerate(source.tokens) if keyword(token) == "SELECT"), 0)
     spans: list[Span] = []
     start: int | None = None
     depth = end = 0
-    for token in source.tokens[at + 1 :]:
-        word = token.text.upper()
+    for before, token in pairwise(source.tokens[at:]):
+        word = keyword(token)
         depth += (word in _OPEN) - (word in _CLOSE)
-        if depth == 0 and word in _ENDS:
+        if depth == 0 and word in _ENDS and not (word == "FROM" and keyword(before) == "DISTINCT"):
             if start is not None:
                 spans.append((start, end))
             start = None
             if word != ",":
                 return spans
-        elif token.token_type.name != "HINT":
+        elif token.token_type is not TokenType.HINT and not (word == "ALL" and keyword(before) == "SELECT"):
             start = token.start if start is None else start
             end = token.end + 1
     return [*spans, (start, end)] if start is not None else spans
@@ -96,6 +98,4 @@ def _expand(source: QuerySource, node: exp.Expression, span: Span, scope: Scope)
         name = inner.name  # the spelling in the query, which is also the name that Spark gives the column
     else:
         name = " ".join(source.text[span[0] : span[1]].split())
-    if not name:
-        raise source.error(node, "an output has an empty name", "write expression AS name")
     return [(Output(name, expression), node, "")]

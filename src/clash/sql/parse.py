@@ -20,6 +20,7 @@ from clash.sql.predicates import classify_predicates
 from clash.sql.stream_inference import infer_streams
 from clash.sql.syntax import parse_syntax, tokenize
 from clash.sql.time_bounds import derive_time_bounds
+from clash.sql.unread import refuse_unread
 from clash.sql.unsupported import refuse_unsupported
 from clash.sql.windows import resolve_windows
 
@@ -29,6 +30,7 @@ SYNTAX_PASSES: tuple[Pass, ...] = (
     tokenize,  #            text                    -> source: the tokens, with their positions
     parse_syntax,  #        source                  -> syntax: a SELECT of sqlglot, or a short form
     refuse_unsupported,  #  syntax                  -> nothing: raises for what lies outside the supported subset
+    refuse_unread,  #       syntax                  -> nothing: raises for parts of the syntax that no pass reads
 )
 RESOLUTION_PASSES: tuple[Pass, ...] = (
     resolve_from_clause,  # syntax, streams         -> from_clause: aliases, visible columns, USING and NATURAL, ON conditions

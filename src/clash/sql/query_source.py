@@ -14,7 +14,9 @@ from sqlglot.dialects.spark import Spark
 from sqlglot.errors import SqlglotError
 from sqlglot.tokenizer_core import Token, TokenType
 
-from clash.errors import QueryError
+from clash.errors import OptionError, QueryError
+from clash.model.stream import check_label
+from clash.sql.spark_parser import UnaryPlus
 
 MAX_TEXT_LENGTH = 1_000_000
 MAX_NESTING = 24  # sqlglot needs about 20 stack frames for each parenthesis
@@ -25,6 +27,7 @@ _LEADING: tuple[tuple[type, tuple[str, ...]], ...] = (
     (exp.Case, ("CASE", "WHEN")),
     (exp.Not, ("NOT", "!")),
     (exp.Neg, ("-",)),
+    (UnaryPlus, ("+",)),
     (exp.Interval, ("INTERVAL", "-")),
     (exp.Cast, ("DATE", "TIMESTAMP", "TIMESTAMP_NTZ", "TIMESTAMP_LTZ")),
     (exp.Exists, ("EXISTS", "SELECT", "(")),
@@ -45,7 +48,21 @@ _OPERAND_ENDS = {
     *("FROM", "WHERE", "JOIN", "INNER", "CROSS", "NATURAL", "GROUP BY", "ORDER BY", "LIMIT", "HAVING"),
 }  # fmt: skip
 
+# tokens whose text is what the user wrote between quotes: never a keyword, whatever it says
+_QUOTED = {
+    TokenType.STRING, TokenType.IDENTIFIER, TokenType.RAW_STRING, TokenType.HEX_STRING, TokenType.BIT_STRING, TokenType.BYTE_STRING,
+    TokenType.NATIONAL_STRING, TokenType.UNICODE_STRING, TokenType.HEREDOC_STRING,
+}  # fmt: skip
+
 Span = tuple[int, int]  # half-open range of characters
+
+
+def keyword(token: Token | None) -> str:
+    """The word or sign of a token, in upper case; empty for a string, a quoted name, and where there is no token.
+
+    Everything that compares tokens with keywords or signs does so by this function: `','` and `'FROM'` are values.
+    """
+    return "" if token is None or token.token_type in _QUOTED else token.text.upper()
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,18 +84,25 @@ class QuerySource:
         text = " ".join(self.text[span[0] : span[1]].split())
         return text if len(text) <= _MAX_QUOTE else text[: _MAX_QUOTE - 1] + "…"
 
-    def error(self, where: exp.Expression | Span, what: str, hint: str, note: str = "") -> QueryError:
+    def error(self, where: exp.Expr | Span, what: str, hint: str, note: str = "") -> QueryError:
         """An error at a node or span; `note` adds a property of it, e.g. its type."""
         span = where if isinstance(where, tuple) else self.span(where)
         quote = self.quote(span)
         detail = self.position_text(span[0]) + (f": {quote}" if quote else "")
         return QueryError(what, f"{detail} ({note})" if note else detail, hint)
 
+    def checked_label(self, kind: str, name: str, where: exp.Expr | Span) -> str:
+        """The name of an alias or an output, if it is valid."""
+        try:
+            return check_label(kind, name)
+        except OptionError as error:
+            raise self.error(where, error.what, f"write … AS name; {error.hint}") from None
+
     def index_at(self, offset: int) -> int:
         """The index of the token that contains `offset`, or of the next token."""
         return bisect.bisect_left(self.tokens, offset, key=lambda token: token.end)
 
-    def span(self, node: exp.Expression) -> Span:
+    def span(self, node: exp.Expr) -> Span:
         """Where `node` stands; the whole text if it cannot be found."""
         positions = [n.meta for n in node.walk() if "start" in n.meta]
         if not positions:
@@ -89,10 +113,10 @@ class QuerySource:
         low, high = self._balance(low, high)
         leading = list(next((words for kind, words in _LEADING if isinstance(node, kind)), ()))
         named = isinstance(node, exp.Func) and not isinstance(node, exp.Connector | exp.Case)
-        if low and self.tokens[low - 1].text.upper() in leading:
-            while low and self.tokens[low - 1].text.upper() in leading:
+        if low and keyword(self.tokens[low - 1]) in leading:
+            while low and keyword(self.tokens[low - 1]) in leading:
                 low -= 1
-                leading.remove(self.tokens[low].text.upper())
+                leading.remove(keyword(self.tokens[low]))
             low, high = self._balance(low, high)
         elif named and "start" not in node.meta and low > 1 and self.tokens[low - 1].token_type is TokenType.L_PAREN:
             low, high = self._balance(low - 2, high)  # a function without a recorded position of its name
@@ -100,7 +124,7 @@ class QuerySource:
         if isinstance(node, exp.Interval | exp.In) or isinstance(right, exp.Interval | exp.Boolean | exp.Null):
             has_position = right is None or any("start" in n.meta for n in right.walk())
             high = self._operand_end(high if has_position else high + 1)  # skips the operator, which is itself in _OPERAND_ENDS
-        if isinstance(node, exp.Case) and high + 1 < len(self.tokens) and self.tokens[high + 1].text.upper() == "END":
+        if isinstance(node, exp.Case) and high + 1 < len(self.tokens) and keyword(self.tokens[high + 1]) == "END":
             high += 1
         return (self.tokens[low].start, self.tokens[high].end + 1)
 
@@ -110,7 +134,7 @@ class QuerySource:
         for at in range(high + 1, len(self.tokens)):
             token = self.tokens[at]
             depth += (token.token_type in _OPEN) - (token.token_type in _CLOSE)
-            if depth < 0 or (depth == 0 and token.text.upper() in _OPERAND_ENDS):
+            if depth < 0 or (depth == 0 and keyword(token) in _OPERAND_ENDS):
                 return at - 1
         return len(self.tokens) - 1
 
@@ -133,7 +157,7 @@ class QuerySource:
     def token_span(self, *words: str) -> Span:
         """Where the first token stands that is one of `words`; the whole text if there is none."""
         for token in self.tokens:
-            if token.text.upper() in words and token.token_type is not TokenType.STRING:
+            if keyword(token) in words:
                 return (token.start, token.end + 1)
         return (0, len(self.text))
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from sqlglot.tokenizer_core import Token, TokenType
 
-from clash.sql.query_source import QuerySource, Span
+from clash.sql.query_source import QuerySource, Span, keyword
 
 _HINT = "the short form is R(a), S(a,b), T(b)"
 
@@ -23,7 +23,7 @@ class ShortRelation:
 def is_short_form(source: QuerySource) -> bool:
     """Whether the text begins with a name and a parenthesis, as no SELECT does."""
     tokens = source.tokens
-    if len(tokens) < 2 or tokens[0].text.upper() in ("SELECT", "FROM", "WITH", "VALUES"):
+    if len(tokens) < 2 or keyword(tokens[0]) in ("SELECT", "FROM", "WITH", "VALUES"):
         return False
     return _is_name(tokens[0]) and tokens[1].token_type is TokenType.L_PAREN
 
@@ -75,6 +75,4 @@ def _refuse_repeats(source: QuerySource, columns: list[tuple[str, Span]]) -> Non
 
 def _is_name(token: Token) -> bool:
     """Keywords are valid names in the short form, because its grammar has none."""
-    if token.token_type is TokenType.IDENTIFIER:
-        return True
-    return token.token_type not in (TokenType.STRING, TokenType.NUMBER) and token.text.isidentifier()
+    return token.token_type is TokenType.IDENTIFIER or keyword(token).isidentifier()

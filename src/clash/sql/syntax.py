@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from sqlglot import exp
-from sqlglot.dialects.spark import Spark
 from sqlglot.errors import ParseError, SqlglotError
 from sqlglot.tokenizer_core import TokenType
 
 from clash.errors import QueryError
 from clash.model.stream import check_name
 from clash.sql.draft import QueryDraft
-from clash.sql.query_source import QuerySource, Span, read_source
+from clash.sql.query_source import QuerySource, Span, keyword, read_source
 from clash.sql.short_form import is_short_form, parse_short_form
+from clash.sql.spark_parser import parse_statements
 
 _EXAMPLE = "write e.g. SELECT R.a, S.b FROM R JOIN S ON R.a = S.a"
 _STARTS = {"SELECT", "FROM", "WITH", "(", "VALUES"}
@@ -32,12 +32,11 @@ def parse_syntax(draft: QueryDraft) -> None:
 
 def _parse_select(source: QuerySource) -> exp.Select:
     first = source.tokens[0]
-    if first.text.upper() not in _STARTS:
-        # Refused before sqlglot parses it: sqlglot would fall back to an opaque command and log a warning.
+    if keyword(first) not in _STARTS:
         raise source.error((first.start, first.end + 1), "only SELECT queries are supported", _EXAMPLE)
     _refuse_dangling_commas(source)
     try:
-        statements = [s for s in Spark().parse(source.text) if s is not None and not isinstance(s, exp.Semicolon)]
+        statements = parse_statements(source.tokens, source.text)
     except ParseError as error:
         raise _translate(source, error) from None
     except RecursionError:
@@ -63,7 +62,7 @@ def _parse_select(source: QuerySource) -> exp.Select:
 def _refuse_dangling_commas(source: QuerySource) -> None:
     """sqlglot accepts `SELECT a, FROM R` and `FROM R,`; Spark does not."""
     for comma, following in zip(source.tokens, [*source.tokens[1:], None], strict=True):
-        if comma.token_type is TokenType.COMMA and (following is None or following.text.upper() in _AFTER_COMMA):
+        if comma.token_type is TokenType.COMMA and (following is None or keyword(following) in _AFTER_COMMA):
             span = (comma.start, (following or comma).end + 1)
             raise source.error(span, "a comma with nothing behind it", "remove the comma")
 

@@ -22,11 +22,10 @@ def derive_time_bounds(draft: QueryDraft) -> None:
         if not isinstance(expr, Call) or expr.op not in ("<", "<=", "="):
             continue
         band = as_band(expr.op, *expr.args)
-        if band is not None and is_time(band[0]) and is_time(band[1]) and band[0].relation != band[1].relation:
-            a, b, micros = band
-            bounds.add((a.relation, b.relation, micros))
+        if band is not None and is_time(band.a) and is_time(band.b) and band.a.relation != band.b.relation:
+            bounds.add((band.a.relation, band.b.relation, band.micros + band.slack))
             if expr.op == "=":
-                bounds.add((b.relation, a.relation, -micros))
+                bounds.add((band.b.relation, band.a.relation, -band.micros + band.slack))
     for group in draft.predicates.classes:
         times = [col for col in map(scope.col, group) if is_time(col)]
         bounds |= {(a.relation, b.relation, 0) for a, b in permutations(times, 2) if a.type == b.type}

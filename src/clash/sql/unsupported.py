@@ -27,6 +27,7 @@ _CLAUSES: dict[str, tuple[tuple[str, ...], str, str]] = {
     "laterals": (("LATERAL",), "LATERAL is not supported", "flatten the column before the stream is registered"),
     "pivots": (("PIVOT", "UNPIVOT"), "PIVOT is not supported", _AFTERWARDS),
     "sample": (("TABLESAMPLE",), "TABLESAMPLE is not supported", "filter with a predicate, e.g. R.a % 100 = 0"),
+    "locks": (("FOR",), "FOR UPDATE and FOR SHARE are not supported", "leave it out; queries lock nothing"),
     "into": (("INTO",), "INTO is not supported", "give the query a sink"),
 }
 _SUPPORTED_CLAUSES = {"expressions", "from_", "joins", "where"}
@@ -64,7 +65,7 @@ def _find_unsupported(source: QuerySource, select: exp.Select) -> list[tuple[int
             words, what, hint = _CLAUSES.get(key, ((key.strip("_").upper(),), f"{key.strip('_').upper()} is not supported", "leave it out"))
             span = source.token_span(*words)
             errors.append((span[0], len(errors), source.error(span, what, hint)))
-    pending: list[exp.Expression] = [n for k in _SUPPORTED_CLAUSES for n in _children(select.args.get(k))]
+    pending: list[exp.Expr] = [n for k in _SUPPORTED_CLAUSES for n in _children(select.args.get(k))]
     while pending:
         node = pending.pop()
         match = next(((what, hint) for kinds, what, hint in _NODES if isinstance(node, kinds)), None)
@@ -84,6 +85,6 @@ def _find_unsupported(source: QuerySource, select: exp.Select) -> list[tuple[int
     return errors
 
 
-def _children(value: object) -> list[exp.Expression]:
+def _children(value: object) -> list[exp.Expr]:
     """The nodes in one argument of a node, which may also be a list of nodes, or a plain value."""
-    return [v for v in (value if isinstance(value, list) else [value]) if isinstance(v, exp.Expression)]
+    return [v for v in (value if isinstance(value, list) else [value]) if isinstance(v, exp.Expr)]

@@ -21,6 +21,7 @@ from clash.sql.scope import Scope
 _COMMENT = re.compile(r"--[^\n]*|/\*(\+?)(.*?)\*/", re.DOTALL)
 _CALL = re.compile(r"\s*,?\s*([A-Za-z_]\w*)\s*(?:\(([^()]*)\))?")
 _PAIR = re.compile(r"\s*(?:([A-Za-z_]\w*)|`([^`]+)`)\s*,\s*(?:'([^']*)'|\"([^\"]*)\")\s*(,|$)")
+_REST = re.compile(r"\s*")
 _HINT = "write /*+ WINDOW(R, '5 seconds') */ or /*+ WINDOW(R, 'unbounded') */"
 
 
@@ -91,7 +92,7 @@ def _read_pairs(source: QuerySource, start: int, end: int) -> list[tuple[str, st
     """The pairs of all WINDOW calls in one hint comment."""
     pairs: list[tuple[str, str, Span]] = []
     at = start
-    while source.text[at:end].strip():
+    while not _REST.fullmatch(source.text, at, end):
         call = _CALL.match(source.text, at, end)
         if call is None:
             raise source.error((at, end), "a hint cannot be read", _HINT)

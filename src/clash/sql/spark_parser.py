@@ -1,0 +1,63 @@
+"""sqlglot's parser of Spark SQL, without what it drops or prints.
+
+A unary plus has no effect in sqlglot; in Spark it makes a double of a text, so here it is a node. A type keeps its words. What sqlglot logs
+is of no use to a user: what it cannot parse is refused with a message of our own.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from contextvars import ContextVar
+from typing import Any, ClassVar
+
+from sqlglot import exp
+from sqlglot.dialects.spark import Spark
+from sqlglot.parsers.spark import SparkParser
+from sqlglot.tokenizer_core import Token, TokenType
+
+TYPE_WORDS = "type_words"  # where the metadata of a DataType has the words of the text that it stands for
+_parsing: ContextVar[bool] = ContextVar("clash_is_parsing", default=False)
+
+
+class UnaryPlus(exp.Unary):
+    """`+x`."""
+
+
+class _Parser(SparkParser):
+    UNARY_PARSERS: ClassVar = {
+        **SparkParser.UNARY_PARSERS,
+        TokenType.PLUS: lambda self: self.expression(UnaryPlus(this=self._parse_unary())),
+    }
+
+    def _parse_types(self, *args: Any, **kwargs: Any) -> exp.Expr | None:
+        """Keeps the words of a type: sqlglot maps types of other databases, and TIMESTAMP WITHOUT TIME ZONE, to some type of Spark."""
+        start = self._index
+        found = super()._parse_types(*args, **kwargs)
+        if isinstance(found, exp.DataType):
+            found.meta[TYPE_WORDS] = " ".join(map(_word, self._tokens[start : self._index]))
+        return found
+
+
+def _word(token: Token) -> str:
+    return f"'{token.text}'" if token.token_type in (TokenType.STRING, TokenType.IDENTIFIER) else token.text.upper()
+
+
+class _NotWhileParsing(logging.Filter):
+    """Drops what sqlglot logs while we parse; a program that uses sqlglot itself keeps its log."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        return not _parsing.get()
+
+
+logging.getLogger("sqlglot").addFilter(_NotWhileParsing())
+
+
+def parse_statements(tokens: Sequence[Token], text: str) -> list[exp.Expression]:
+    """The statements of a text that is already split into tokens; raises sqlglot's errors, and whatever else it fails with."""
+    silenced = _parsing.set(True)
+    try:
+        statements = _Parser(dialect=Spark()).parse(list(tokens), text)
+    finally:
+        _parsing.reset(silenced)
+    return [statement for statement in statements if isinstance(statement, exp.Expression) and not isinstance(statement, exp.Semicolon)]
