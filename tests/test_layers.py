@@ -41,7 +41,9 @@ ALLOWED: dict[str, str] = {
         "coordinator.lifecycle coordinator.control coordinator.adaptive coordinator.checkpoint"
     ),
     "inprocess": f"{LEAVES} model plan state protocol workers coordinator coordinator.control",
-    "spark": f"{LEAVES} model plan sql explain expressions state protocol workers coordinator coordinator.control sinks",
+    "spark": (
+        f"{LEAVES} model plan sql explain expressions state protocol workers coordinator coordinator.control coordinator.checkpoint sinks"
+    ),
     "operations": f"{LEAVES} state protocol coordinator coordinator.control coordinator.checkpoint",
     "clash": f"{LEAVES} model optimizer sinks spark",
     "cli": f"{LEAVES} model sql topology explain optimizer spark clash operations",

@@ -25,6 +25,7 @@ from tests.oracle.starts import plan_for, plan_of
 from tests.recovery import fitted, job
 
 import clash
+from clash.coordinator.checkpoint.spark_seal import SparkSeal
 from clash.coordinator.control.setup import Setup
 from clash.coordinator.coordinator import Coordinator
 from clash.model.durations import show_duration
@@ -66,16 +67,16 @@ def play(spark: Any, data: Path, asked: dict[str, Any]) -> dict[str, Any]:
 class Changing(Coordinator):
     """Asks before it decides, as late as a user can; a batch that is on record has been asked for already."""
 
-    def __init__(self, case: Case, ask: Asking, uri: str, job: Any, timezone: str, check: Any = None) -> None:
+    def __init__(self, case: Case, ask: Asking, uri: str, job: Any, timezone: str, check: Any = None, fence: Any = None) -> None:
         self._case, self._ask_for = case, ask
         plan = None if case.setting.plan_seed is None else plan_of(case)
-        super().__init__(uri, job, timezone, plan, Tuning(**dict(case.setting.options)), check)
+        super().__init__(uri, job, timezone, plan, Tuning(**dict(case.setting.options)), check, fence or (lambda: None))
         self.plan_override = self._random_plan
 
-    def begin(self, batch: int, now: int, partitions: int) -> BatchSpec | None:
+    def begin(self, batch: int, now: int, partitions: int, seal: SparkSeal | None = None) -> BatchSpec | None:
         if batch > self.last and not self.storage.exists(f"batches/{batch:09d}.json"):
             self._ask_for(batch)
-        spec = super().begin(batch, now, partitions)
+        spec = super().begin(batch, now, partitions, seal)
         if any(store.join is not None for store in self.active.topology.stores):
             (self._ask_for.out / MIRS).touch()
         return spec

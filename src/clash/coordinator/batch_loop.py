@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
+from clash.coordinator.checkpoint.spark_seal import SparkSeal
 from clash.coordinator.committed_batch import CommittedBatch
 from clash.coordinator.coordinator import Coordinator
 from clash.protocol.batch import BatchSpec
@@ -26,9 +27,12 @@ class Transport(Protocol):
         """The reports of all tasks. An attempt that fails leaves only files that its name distinguishes from those of others."""
 
 
-def run_batch(coordinator: Coordinator, transport: Transport, batch: int, now: int, partitions: int) -> CommittedBatch:
-    """Runs a batch to its end. `now`: the time in microseconds; `partitions`: the number of ingest tasks."""
-    spec = coordinator.begin(batch, now, partitions)
+def run_batch(
+    coordinator: Coordinator, transport: Transport, batch: int, now: int, partitions: int, seal: SparkSeal | None = None
+) -> CommittedBatch:
+    """Runs a batch to its end. `now`: the time in microseconds; `partitions`: the number of ingest tasks; `seal`: of Spark's half of the
+    checkpoint."""
+    spec = coordinator.begin(batch, now, partitions, seal)
     if spec is None:
         return coordinator.publish(batch)
     try:

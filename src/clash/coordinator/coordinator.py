@@ -23,6 +23,7 @@ from clash.coordinator.boundary import BoundaryRequests, NextPlan, PlanOverride,
 from clash.coordinator.checkpoint.batch_decision import BatchDecision, write_decision
 from clash.coordinator.checkpoint.generation import Generation, GenerationStart, begin_generation
 from clash.coordinator.checkpoint.manifest import Manifest, write_manifest
+from clash.coordinator.checkpoint.spark_seal import SparkSeal
 from clash.coordinator.cleanup import leftovers, obsolete_after
 from clash.coordinator.committed_batch import CommittedBatch
 from clash.coordinator.control.changes import Changes, Pending, RunningSetup
@@ -147,8 +148,8 @@ class Coordinator:
 
     # ---- a batch -----------------------------------------------------------------------------------------------
 
-    def begin(self, batch: int, now: int, partitions: int) -> BatchSpec | None:
-        """What the batch's tasks need to know; None if the batch is committed already."""
+    def begin(self, batch: int, now: int, partitions: int, seal: SparkSeal | None = None) -> BatchSpec | None:
+        """What the batch's tasks need to know; None if the batch is committed already. `seal`: of Spark's half of the checkpoint."""
         self._fence()
         if batch == self.last:
             return None
@@ -160,8 +161,11 @@ class Coordinator:
             )
         if self._progress.state in (BatchState.DECIDED, BatchState.RUNNING) and self._decided is not None:
             decision = self._decided.decision
+            if decision.seal != seal:  # Spark has planned the batch again
+                decision = replace(decision, seal=seal)
+                write_decision(self.storage, batch, decision)
         else:
-            decision = self._decide(batch, max(now, self.manifest.now))
+            decision = self._decide(batch, max(now, self.manifest.now), seal)
         self._decided = DecidedBatch(decision, self.sources.order)
         reach("after-record")
         containers = self.active.live(self._state(self.active).containers, decision.watermarks)
@@ -236,14 +240,14 @@ class Coordinator:
 
     # ---- deciding ----------------------------------------------------------------------------------------------
 
-    def _decide(self, batch: int, now: int) -> BatchDecision:
+    def _decide(self, batch: int, now: int, seal: SparkSeal | None) -> BatchDecision:
         """Records what the batch runs under: first the generation, if it begins one, then the decision."""
         requested, force = self._boundaries.pending()  # before looking at what waits: what is requested after this forces the next batch
         epoch = next_epoch(self.manifest.epoch, self.job.epoch, batch, now, force)
         is_boundary = epoch.batch == batch
         taken, active = self._cross_boundary(batch, epoch) if is_boundary else (None, self.active)
         self.sources.extend(stream.name for stream in active.topology.streams)
-        decision = self._decision_under(active, epoch, now)
+        decision = replace(self._decision_under(active, epoch, now), seal=seal)
         reach("before-record")
         write_decision(self.storage, batch, decision)
         self._progress.move(BatchState.DECIDED, batch)

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from clash.coordinator.batch_loop import run_batch
+from clash.coordinator.checkpoint.spark_half import SparkHalf
 from clash.coordinator.committed_batch import CommittedBatch
 from clash.coordinator.coordinator import Coordinator
 from clash.protocol.batch import BatchSpec
@@ -61,8 +62,10 @@ class RunningQuery:
 class BatchFunction:
     """`on_committed` gets what was committed and when the batch began, for sinks that are functions. `names`: for Spark's UI."""
 
-    def __init__(self, coordinator: Coordinator, names: JobNames, on_committed: Callable[[CommittedBatch, float], None]) -> None:
-        self.coordinator, self.names, self.on_committed = coordinator, names, on_committed
+    def __init__(
+        self, coordinator: Coordinator, half: SparkHalf, names: JobNames, on_committed: Callable[[CommittedBatch, float], None]
+    ) -> None:
+        self.coordinator, self.half, self.names, self.on_committed = coordinator, half, names, on_committed
         self.required = coordinator.loaded_plan  # what the Spark query has to deliver when it is started again
         self._query: RunningQuery | None = None
         self._tuned: set[str] = set()  # sessions
@@ -78,10 +81,12 @@ class BatchFunction:
         session = df.sparkSession
         self._tune(session)
         self.names.begin_batch(batch)
-        if batch == self.coordinator.last + 1 and batch > 0:
+        is_next = batch == self.coordinator.last + 1
+        if is_next and batch > 0:
             self.coordinator.handed_over(batch - 1)  # Spark has recorded it: its files will not be requested again
+        seal = self.half.seal(batch) if is_next else None
         partitions = max(1, session.sparkContext.defaultParallelism)
-        committed = run_batch(self.coordinator, _SparkTransport(self, df), batch, time.time_ns() // 1000, partitions)
+        committed = run_batch(self.coordinator, _SparkTransport(self, df), batch, time.time_ns() // 1000, partitions, seal)
         self.on_committed(committed, began)
 
     @property

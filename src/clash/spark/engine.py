@@ -10,6 +10,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
+from clash.coordinator.checkpoint.spark_half import SparkHalf
 from clash.coordinator.control.job import JobSpec, QueryRequest, refuse_taken_name
 from clash.coordinator.coordinator import Coordinator
 from clash.coordinator.recovery import Recovered
@@ -29,7 +30,6 @@ from clash.spark.result_handover import sinks_at_start
 from clash.spark.run import Run
 from clash.sql import parse_query
 from clash.state.checkpoint_lock import lock_checkpoint
-from clash.state.json_records import RESTORE
 from clash.state.storage import open_storage
 
 _LOG = logging.getLogger("clash")
@@ -136,10 +136,12 @@ class Engine:
         uri = f"{self._checkpoint}/clash"
         lock = lock_checkpoint(open_storage(uri))
         try:
+            half = SparkHalf(f"{self._checkpoint}/spark")
             timezone = str(self._spark.conf.get("spark.sql.session.timeZone"))
-            coordinator = Coordinator(uri, job, timezone, check=self._check_start, fence=lock.check)
+            coordinator = Coordinator(uri, job, timezone, check=lambda found: self._check_start(found, half), fence=lock.check)
+            half.remove_unsealed()
             ship_package(self._spark.sparkContext)
-            launcher = QueryLauncher(self._checkpoint, self._frames, available_now, interval, self._name)
+            launcher = QueryLauncher(half, self._frames, available_now, interval, self._name)
             self._run = Run(self._spark, coordinator, launcher, self._sinks, self._declare, lock.release)
         except BaseException as error:
             lock.release()
@@ -160,17 +162,12 @@ class Engine:
         """Adds a stream that was declared on the run, for later runs of this engine."""
         self._streams[stream.name], self._frames[stream.name] = stream, df
 
-    def _check_start(self, recovered: Recovered) -> None:
-        """Spark's half of the checkpoint must exist if there are committed batches: otherwise Spark would begin with batch 0 again, over
-        what the sources have now. All streams that Spark has recorded as sources must be declared, and all functions that take results."""
-        folder, last = f"{self._checkpoint}/spark", recovered.manifest.batch
+    def _check_start(self, recovered: Recovered, half: SparkHalf) -> None:
+        """Spark's half of the checkpoint must be what our half was written with. All streams that Spark has recorded as sources must be
+        declared, and all functions that take results."""
         sinks_at_start(recovered.queries, recovered.setup.queries, self._sinks)
-        if last >= 0 and not open_storage(folder).exists("metadata"):
-            raise CheckpointError(
-                "the two halves of the checkpoint do not fit together",
-                f"{folder} is empty, but batch {last} is committed",
-                RESTORE,
-            )
+        decision = recovered.decision or recovered.superseded
+        half.check(recovered.manifest.batch, recovered.manifest.seal, None if decision is None else decision.seal)
         missing = [name for name in recovered.sources.order if name not in self._frames]
         if missing:
             raise CheckpointError(

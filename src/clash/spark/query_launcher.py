@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
+from clash.coordinator.checkpoint.spark_half import SparkHalf
 from clash.spark.column_packing import PackedColumns, assign_packed_columns, pack_streams
 from clash.spark.offset_log import count_sources, extend_offset_log
 from clash.spark.parquet_streams import StoredColumns, plain_parquet_columns
@@ -18,12 +19,12 @@ from clash.workers.loaded_plan import LoadedPlan
 
 
 class QueryLauncher:
-    """`frames`: the streaming DataFrames by name. `interval`: milliseconds between two batches, as Spark spells it. `name`:
-    that of the Spark query."""
+    """`half`: Spark's half of the checkpoint. `frames`: the streaming DataFrames by name. `interval`: milliseconds between two batches, as
+    Spark spells it. `name`: that of the Spark query."""
 
-    def __init__(self, checkpoint: str, frames: Mapping[str, Any], available_now: bool, interval: str | None, name: str | None) -> None:
+    def __init__(self, half: SparkHalf, frames: Mapping[str, Any], available_now: bool, interval: str | None, name: str | None) -> None:
         self.name = name
-        self.folder, self.frames = f"{checkpoint}/spark", dict(frames)
+        self.half, self.frames = half, dict(frames)
         self._available_now, self._interval = available_now, interval
         self.stored: dict[str, StoredColumns] | None = None  # where all streams are plain files: Spark is to read none of them
         self._sources = len(frames)  # so many of the source order are read; a stream that is added later waits for a query
@@ -49,8 +50,8 @@ class QueryLauncher:
     def start(self, packed: Any, batch: Callable[[Any, int], None]) -> Any:
         """Starts the Spark query. A batch may begin before this returns."""
         reach("before-sources")
-        extend_offset_log(open_storage(self.folder), count_sources(packed))
-        writer = packed.writeStream.foreachBatch(batch).option("checkpointLocation", self.folder)
+        extend_offset_log(open_storage(self.half.folder), count_sources(packed))
+        writer = packed.writeStream.foreachBatch(batch).option("checkpointLocation", self.half.folder)
         if self.name is not None:
             writer = writer.queryName(self.name)
         if self._available_now:

@@ -55,7 +55,7 @@ class Run:
         self._release = release
         self._sinks = sinks_at_start(coordinator.queries_to_publish, coordinator.changes.setup.queries, given)
         self._handover = ResultHandover(spark, coordinator, self._sinks)
-        self._batches = BatchFunction(coordinator, JobNames(spark.sparkContext, launcher.name), self._committed)
+        self._batches = BatchFunction(coordinator, launcher.half, JobNames(spark.sparkContext, launcher.name), self._committed)
         self._progress = Progress(coordinator.last)
         self._supervisor = QuerySupervisor(spark, self._launch, self._batches, self._ended, self._batches.find_failing_stream)
 

@@ -7,6 +7,8 @@ a batch is committed exactly when its manifest is there.
 |---|---|
 | `manifest` | the state after a batch, and the result files that the batch added: the one commit point |
 | `batch_decision` | what a batch runs under, written before its job starts |
+| `spark_seal` | checksums of what Spark continues from, part of manifest and decision |
+| `spark_half` | makes the seal, and verifies Spark's half of the checkpoint at a start |
 | `generation` | a generation: a set-up and a plan from a batch on, and the history of its stores |
 | `generation_log` | all generations so far, and what they cost |
 | `generation_outline`, `generation_history`, `history_block` | what is shown of a generation; those that have ended, in few small files |

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from clash.codec import Codec
+from clash.coordinator.checkpoint.spark_seal import SparkSeal
 from clash.coordinator.lifecycle.epochs import Epoch
 from clash.coordinator.lifecycle.watermarks import StreamClock
 from clash.protocol.containers import BackfillRange, RelayoutRange
@@ -30,6 +31,8 @@ class BatchDecision:
     """By stream, as of the start of the batch."""
     relayout: tuple[RelayoutRange, ...] = ()
     backfill: tuple[BackfillRange, ...] = ()
+    seal: SparkSeal | None = None
+    """Of Spark's half of the checkpoint when the batch began; None without Spark."""
 
     @property
     def watermarks(self) -> dict[str, int | None]:

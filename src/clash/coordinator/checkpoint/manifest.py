@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from clash.codec import Codec
 from clash.coordinator.adaptive.generation_cost import GenerationCost
+from clash.coordinator.checkpoint.spark_seal import SparkSeal
 from clash.coordinator.lifecycle.backfill import BackfillProgress
 from clash.coordinator.lifecycle.epochs import Epoch
 from clash.coordinator.lifecycle.retention import RetentionEntry
@@ -76,6 +77,8 @@ class Manifest:
     """How far intermediate stores are filled."""
     published: Mapping[str, PublishedFiles] = field(default_factory=dict)
     """By destination, with the files of this batch: a copy of a folder that has fewer is short."""
+    seal: SparkSeal | None = None
+    """Of Spark's half of the checkpoint, as the batch's decision has it."""
 
     @property
     def retained(self) -> RetainedState:
