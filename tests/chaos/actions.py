@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ..oracle.case import Case
+from .cases import drawn_case
 
 
 @dataclass(frozen=True)
@@ -110,10 +111,16 @@ KINDS = {kind.__name__.lower(): kind for kind in Action.__args__}
 
 @dataclass(frozen=True)
 class History:
+    """`number`: of the case."""
+
     seed: int
     where: str
-    case: Case
+    number: int
     actions: tuple[Action, ...]
 
+    @property
+    def case(self) -> Case:
+        return drawn_case(self.number)
+
     def __str__(self) -> str:
-        return f"seed {self.seed} ({self.where}): {', '.join(map(repr, self.actions))}"
+        return f"seed {self.seed} ({self.where}, case {self.number}): {', '.join(map(repr, self.actions))}"

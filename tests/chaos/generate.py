@@ -3,17 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import replace
-from functools import lru_cache
-from itertools import count
 from random import Random
 
 from clash.state.failpoints import NAMES
 
-from ..oracle.case import Case, Change
-from ..oracle.histories import random_history
-from ..oracle.oracle import expect
-from ..recovery import fitted
 from .actions import (
     Action,
     Copy,
@@ -30,17 +23,19 @@ from .actions import (
     Stranger,
     Together,
 )
+from .cases import drawn_case
 
 PLACES = ("inprocess", "local", "cluster")
 _SPARK_POINTS = frozenset({"before-handover", "after-handover", "before-sources", "between-sources"})
 _TASK_POINTS = frozenset(name for name in NAMES if name.startswith(("ingest-", "round-")))
-_MIN_BATCHES = 4
+HISTORIES_PER_CASE = 4  # making one, and what it must give, takes as long as to play it
 
 
 def chaos(seed: int, where: str = "inprocess", kinds: Collection[type[Action]] | None = None) -> History:
     """`kinds`: beside feeding and running, only these."""
-    case = drawn_case(seed)
-    return History(seed, where, case, random_actions(Random(f"{seed} {where}"), where, len(case.batches), kinds))
+    number = seed // HISTORIES_PER_CASE
+    files = len(drawn_case(number).batches)
+    return History(seed, where, number, random_actions(Random(f"{seed} {where}"), where, files, kinds))
 
 
 def random_actions(rng: Random, where: str, files: int, kinds: Collection[type[Action]] | None = None) -> tuple[Action, ...]:
@@ -65,52 +60,6 @@ def _possible(action: Action, before: Sequence[Action]) -> Action:
         return Run()
     needs_copy = (isinstance(action, Restore) and action.part != "none") or (isinstance(action, Damage) and action.how == "older")
     return Copy() if needs_copy and not any(isinstance(one, Copy) for one in before) else action
-
-
-@lru_cache(64)
-def drawn_case(seed: int) -> Case:
-    """A random history of tests/oracle that fits: with batches enough, and results in more than one of them."""
-    for number in count(seed * 1000):
-        if any(stream.time is None for stream in random_history(Random(number)).streams):
-            continue
-        case = fitted.history(number)
-        if len(case.batches) < _MIN_BATCHES:
-            continue
-        case = replace(case, batches=case.batches[: Random(number).choice([_MIN_BATCHES, 5, 6, 8])])
-        results = expect(case, fitted.lives(case)).results.values()
-        if len({batch for found in results for batch, _ in found}) >= 2:
-            rng = Random(seed)
-            return _with_later_streams(rng, _with_skew(rng, _with_fewer_plans(rng, case)))
-    raise AssertionError("there is no end of seeds")
-
-
-def _with_fewer_plans(rng: Random, case: Case) -> Case:
-    """Most batches keep the plan: making one takes longer than running them."""
-    return replace(case, batches=tuple(b if rng.random() < 0.3 else replace(b, plan_seed=None) for b in case.batches))
-
-
-def _with_skew(rng: Random, case: Case) -> Case:
-    """In some batches one row of a stream comes many times: its keys are hot, and in another batch others are."""
-    batches = []
-    for batch in case.batches:
-        some = [name for name, rows in batch.rows.items() if rows]
-        if some and rng.random() < 0.3:
-            name = rng.choice(some)
-            batch = replace(batch, rows={**batch.rows, name: (*batch.rows[name], *[rng.choice(batch.rows[name])] * rng.randint(1, 4))})
-        batches.append(batch)
-    return replace(case, batches=tuple(batches))
-
-
-def _with_later_streams(rng: Random, case: Case) -> Case:
-    """At times a stream that no first query reads is declared while the program runs, before the first query that reads it."""
-    read = frozenset().union(*(case.reads(ask) for ask in case.queries))
-    later = [stream.name for stream in case.streams if stream.name not in read and rng.random() < 0.6]
-    batches = list(case.batches)
-    for name in later:
-        needed = [at for at, batch in enumerate(batches) if any(c.ask is not None and name in case.reads(c.ask) for c in batch.changes)]
-        at = rng.randint(1, min(needed, default=len(batches) - 1))
-        batches[at] = replace(batches[at], changes=(Change("stream", name=name), *batches[at].changes))
-    return replace(case, batches=tuple(batches))
 
 
 def _action(rng: Random, where: str) -> Action:

@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 from ..oracle.case import Batch, Case, Row, plain_rows
 from ..oracle.oracle import Expected, expect
 from ..recovery import fitted
+from .cases import drawn_case
 from .folders import CHECKPOINT, OURS
 from .requests import sink_folder
 
@@ -39,8 +40,11 @@ def regrouped(case: Case, files: Files, last: int) -> Case:
 
 
 class Oracle:
-    def __init__(self, case: Case) -> None:
-        self.case, self.lives = case, fitted.lives(case)
+    """What the batches of a case must give; by its number, as several histories have it."""
+
+    def __init__(self, number: int) -> None:
+        self.case = drawn_case(number)
+        self.lives = fitted.lives(self.case)
         self._expected = lru_cache(None)(self._compute)
 
     def expected(self, files: Files, last: int) -> Expected:
@@ -55,11 +59,14 @@ class Oracle:
         return expect(regrouped(self.case, files, last), lives, begins)
 
 
+_oracle = lru_cache(4)(Oracle)
+
+
 class Reader:
     """`lost`: published files that the history has damaged or deleted, with the rows that they had."""
 
-    def __init__(self, case: Case, base: Path) -> None:
-        self.oracle, self.case, self.base = Oracle(case), case, base
+    def __init__(self, number: int, base: Path) -> None:
+        self.oracle, self.case, self.base = _oracle(number), drawn_case(number), base
         self.lost: dict[Path, Rows] = {}
 
     def differences(self, files: Files, last: int, published: int | None = None) -> Iterator[str]:

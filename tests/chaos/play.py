@@ -84,7 +84,7 @@ class Player:
     def __init__(self, history: History, root: Path, place: Place, disk: Disk) -> None:
         self.history, self.root, self.place, self.disk = history, root, place, disk
         self.base = disk.folder
-        self.reader = Reader(history.case, self.base)
+        self.reader = Reader(history.number, self.base)
         self.fed = 0
         self.causes: list[Cause] = []
         self.copies: list[Saved] = []

@@ -11,8 +11,9 @@ import pytest
 from . import folders
 from .__main__ import played
 from .actions import KINDS, Damage, Feed, History, Run, Stranger, Together
+from .cases import drawn_case
 from .folders import RESULTS
-from .generate import PLACES, chaos, drawn_case, random_actions
+from .generate import PLACES, chaos, random_actions
 from .inprocess import InProcess, RunningProcess
 from .places import open_place
 from .requests import sink_folder
@@ -85,14 +86,14 @@ class Vague(InProcess):
 
 
 def test_what_is_wrong_is_noticed() -> None:
-    case = drawn_case(next(seed for seed in range(100) if any(sink_folder(Path(), ask.name) for ask in drawn_case(seed).queries)))
-    history = History(0, "inprocess", case, (Feed(1), Together(), Stranger(), Feed(len(case.batches) - 1), Run()))
+    number = next(number for number in range(100) if any(sink_folder(Path(), ask.name) for ask in drawn_case(number).queries))
+    history = History(0, "inprocess", number, (Feed(1), Together(), Stranger(), Feed(len(drawn_case(number).batches) - 1), Run()))
     doubled = played(history, Doubling())[1]
     assert doubled is not None
     assert "extra" in doubled
     small = fewest(history, lambda smaller: played(smaller, Doubling())[1])
     assert Together() not in small.actions
-    damaged = History(0, "inprocess", case, (Feed(1), Run(), Damage("cut", "checkpoint", 0.5), Run()))
+    damaged = History(0, "inprocess", number, (Feed(1), Run(), Damage("cut", "checkpoint", 0.5), Run()))
     vague = played(damaged, Vague())[1]
     assert vague is not None
     assert "refused without its cause" in vague

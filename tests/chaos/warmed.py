@@ -10,7 +10,7 @@ import tempfile
 from pathlib import Path
 
 from ..oracle.starts import quick_planner
-from .generate import drawn_case
+from .cases import drawn_case
 from .inprocess import Program
 from .starts import Start
 
@@ -21,7 +21,7 @@ def _use_once() -> None:
     case = drawn_case(5)
     with quick_planner():
         for fed in (2, len(case.batches)):
-            program = Program(Start(case, root / "disk", fed))
+            program = Program(Start(case, root / "disk", fed, tuple(case.by_name)))
             program.run()
             program.lock.release()
     shutil.rmtree(root)

@@ -27,7 +27,11 @@ _HINT = re.compile(r"/\*\+ WINDOW\([^)]*\) \*/ ")
 
 
 def history(seed: int) -> Case:
-    case = random_history(Random(seed))
+    return fitted(random_history(Random(seed)), seed)
+
+
+def fitted(case: Case, seed: int) -> Case:
+    """The history made fit; `seed`: for what it lacks."""
     streams = tuple(replace(stream, keep="all", idle=None) for stream in case.streams)
     if any(stream.time is None for stream in streams):
         raise AssertionError(f"history {seed} has a stream without a time column")
