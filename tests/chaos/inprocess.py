@@ -27,7 +27,7 @@ from clash.errors import ClashError
 from clash.inprocess.transport import InProcessTransport, random_partitions
 from clash.protocol.batch import BatchSpec
 from clash.protocol.messages import Payload
-from clash.state.checkpoint_lock import CheckpointLock
+from clash.state.checkpoint_lock import lock_checkpoint
 from clash.state.paths import storage_error
 from clash.state.storage import open_storage
 
@@ -84,8 +84,13 @@ class Program:
         self.start, self.random = start, Random(start.seed)
         self.log = OffsetLog(start.base / start.checkpoint / SPARKS)
         uri = str(start.base / start.checkpoint / OURS)
-        self.lock = CheckpointLock(open_storage(uri))
-        self.coordinator = RequestingCoordinator(start.case, self._request, uri, self._job(), start.case.setting.timezone)
+        self.lock = lock_checkpoint(open_storage(uri))
+        try:
+            timezone, fence = start.case.setting.timezone, self.lock.check
+            self.coordinator = RequestingCoordinator(start.case, self._request, uri, self._job(), timezone, fence=fence)
+        except BaseException:
+            self.lock.release()
+            raise
 
     def _job(self) -> JobSpec:
         case, setting = self.start.case, self.start.case.setting
@@ -100,11 +105,18 @@ class Program:
         return QueryRequest(ask.name, ask.text, ask.windows, sink_spec(self.start.base, ask.name))
 
     def run(self) -> int:
+        """The last batch."""
+        try:
+            self._run_batches()
+        finally:
+            self.lock.release()
+        return self.coordinator.last
+
+    def _run_batches(self) -> None:
         while (batch := self.log.next_batch(self.coordinator.sources.order, self.start.fed)) is not None:
             now = _NOW + (batch + self.start.clock) * _SECOND
             run_batch(self.coordinator, _Files(self, batch), batch, now, self.start.case.setting.partitions)
             self.log.write("commits", batch, {})
-        return self.coordinator.last
 
     def run_tasks(self, spec: BatchSpec, batch: int) -> list[Payload]:
         before, after = self.log.offsets(batch - 1), self.log.offsets(batch)

@@ -21,9 +21,7 @@ def _use_once() -> None:
     case = drawn_case(5)
     with quick_planner():
         for fed in (2, len(case.batches)):
-            program = Program(Start(case, root / "disk", fed, tuple(case.by_name)))
-            program.run()
-            program.lock.release()
+            Program(Start(case, root / "disk", fed, tuple(case.by_name))).run()
     shutil.rmtree(root)
 
 
