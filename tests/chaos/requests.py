@@ -38,10 +38,10 @@ class RequestingCoordinator(Coordinator):
         super().__init__(*arguments, plan=plan, tuning=Tuning(**dict(case.setting.options)), **options)
         self.plan_override = self._random_plan
 
-    def begin(self, batch: int, now: int, partitions: int) -> BatchSpec | None:
+    def begin(self, batch: int, *arguments: Any, **options: Any) -> BatchSpec | None:
         if batch == self.last + 1 and not self.storage.exists(decision_path(batch)):
             self._make_requests(self, batch)
-        return super().begin(batch, now, partitions)
+        return super().begin(batch, *arguments, **options)
 
     def _random_plan(self, setup: Setup, batch: int) -> LogicalPlan | None:
         seed = self._case.batches[batch].plan_seed if batch < len(self._case.batches) else None
