@@ -272,3 +272,16 @@ def test_handles_show_what_they_wait_for() -> None:
     run.batch(tables(0))
     assert repr(change) == "<rescale to 3: batch 0>"
     assert change.complete_from == 0
+
+
+def test_queries_that_have_ended_are_not_kept_in_memory() -> None:
+    """Their results are found all the same."""
+    run = engine({"q": RS})
+    for batch in range(6):
+        if batch:
+            run.remove_query(f"p{batch - 1}")
+        run.add_query(f"p{batch}", ST)
+        run.batch(tables(batch))
+    assert {*run.coordinator.publisher.queries} == {"q", "p5"}
+    assert [run.results(name).num_rows for name in ("p0", "p1")] == [16, 48]  # of the one batch that each had
+    assert {*run.coordinator.publisher.queries} == {"q", "p5"}

@@ -130,12 +130,10 @@ class Coordinator:
 
     def query(self, name: str) -> LiveQuery | None:
         """The query that has this name or, if none does, had it last."""
-        if name not in [*self.publisher.queries]:  # whatever a user passes
-            former = self.log.last_query(name) if isinstance(name, str) else None
-            if former is None:
-                return None
-            self.publisher.add_queries([former])
-        return self.publisher.queries[name]
+        if not isinstance(name, str):  # whatever a user passes
+            return None
+        live = self.publisher.queries.get(name)
+        return self.log.last_query(name) if live is None else live
 
     def planning_statistics(self) -> Statistics | None:
         """What plans are made with: the last estimate, else what was given."""
@@ -346,6 +344,7 @@ class Coordinator:
         self.active.forget_plan(plans)
         self.storage.delete([*obsolete_after(before, self.manifest, merged), *plans])
         self.storage.delete(self._compact_generations())
+        self.publisher.keep_queries(self.queries_to_publish)
         self._record_outcome()
         reach("after-cleanup")
 

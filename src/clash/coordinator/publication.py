@@ -19,7 +19,7 @@ from clash.state.storage import Storage, open_storage
 
 
 class ResultPublisher:
-    """Publishes the results of all queries that the process has come across. `uri` and `identity` are the checkpoint's."""
+    """Publishes the results of the queries of the last committed batch and of the one in work. `uri` and `identity` are the checkpoint's."""
 
     def __init__(self, uri: str, identity: str, queries: Iterable[LiveQuery]) -> None:
         self.uri, self.identity = uri, identity
@@ -28,6 +28,10 @@ class ResultPublisher:
 
     def add_queries(self, queries: Iterable[LiveQuery]) -> None:
         self.queries = {**self.queries, **{query.name: query for query in queries}}  # a new mapping: other threads may read the old one
+
+    def keep_queries(self, queries: Iterable[LiveQuery]) -> None:
+        """Forgets all others, none of which has files to publish or to sweep: a run may see any number of queries."""
+        self.queries = {query.name: query for query in queries}
 
     @property
     def locations(self) -> dict[str, tuple[str, str]]:

@@ -41,6 +41,10 @@ class Sinks:
     def __setitem__(self, request: QueryRequest, sink: Sink | None) -> None:
         self._all[request] = sink
 
+    def keep(self, requests: Iterable[QueryRequest]) -> None:
+        """Forgets all others: a run may see any number of queries."""
+        self._all = {request: self._all.get(request) for request in requests}  # a new mapping: another thread may read the old one
+
     @contextmanager
     def adding(self, request: QueryRequest, sink: Sink | None) -> Iterator[None]:
         """Around the request of a query: its first batch may be over before the call returns. Of two equal requests, the one that is

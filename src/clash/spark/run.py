@@ -154,6 +154,7 @@ class Run:
             change = call()
         self._given[request.name] = sink
         setup = self._coordinator.changes.setup
+        self._sinks.keep(live.request for live in (*self._coordinator.queries_to_publish, *setup.queries))
         for live in setup.queries:
             if live.name == request.name:
                 warn_about_query(live.query, setup.streams_by_name)
