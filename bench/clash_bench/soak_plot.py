@@ -68,7 +68,7 @@ def describe_trends(samples: Sequence[Sample]) -> Iterator[str]:
 
 def trend(seconds: np.ndarray, values: np.ndarray) -> str:
     """By the medians of thirds of the time after the warm-up: single peaks do not matter, and a straight line is not assumed."""
-    late = seconds >= seconds[-1] * WARM_UP if len(seconds) else seconds
+    late = seconds >= seconds.max(initial=0) * WARM_UP
     seconds, values = seconds[late], values[late]
     if len(values) < 6:
         return "too few values"
@@ -76,7 +76,8 @@ def trend(seconds: np.ndarray, values: np.ndarray) -> str:
     hours = float(np.mean(np.array_split(seconds, 3)[2]) - np.mean(np.array_split(seconds, 3)[0])) / 3600
     change, level = (last - first) / hours, max(abs(float(np.mean(values))), 1e-9)
     told = f"{first:.4g}, {middle:.4g}, {last:.4g} in thirds after the warm-up"
-    if abs(change) < FLAT * level or abs(last - first) <= 1:
+    is_count = bool(np.all(values == np.round(values)))
+    if abs(change) < FLAT * level or (is_count and abs(last - first) <= 1):
         return f"flat ({told})"
     return f"{'grows' if change > 0 else 'falls'} by {abs(change):.3g} an hour, {abs(change) / level:.1%} ({told})"
 

@@ -7,6 +7,7 @@ import gc
 import os
 import statistics
 import time
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -77,12 +78,21 @@ class Sampler:
         self._heap: float | None = None
         self._batch = -1
         self._cpu: tuple[float, float] | None = None
+        self._types: list[Counter[str]] = []  # of Python's objects, after each collection
 
     def collect_garbage(self) -> None:
         """Both collectors: what is left is in use."""
         gc.collect()
+        self._types.append(Counter(type(each).__qualname__ for each in gc.get_objects()))
         self._system.gc()
         self._heap = self._beans.getMemoryMXBean().getHeapMemoryUsage().getUsed() / MB
+
+    def grown_types(self, most: int = 12) -> str:
+        """Of which types the driver's Python has more objects than after a third of the collections."""
+        if len(self._types) < 3:
+            return "too few collections"
+        more = self._types[-1] - self._types[len(self._types) // 3]
+        return ", ".join(f"{name} +{count:,}" for name, count in more.most_common(most)) or "none"
 
     def take(self, run: Any, queries: int, changes: int, compared: int) -> Sample:
         progress = [entry for entry in run.recent_progress if entry["batch"] > self._batch]

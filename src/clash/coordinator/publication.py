@@ -19,7 +19,7 @@ from clash.state.storage import Storage, open_storage
 
 
 class ResultPublisher:
-    """Publishes the results of the queries of the last committed batch and of the one in work. `uri` and `identity` are the checkpoint's."""
+    """Publishes the results of the queries of the last batch and of the one in work. `uri` and `identity` are the checkpoint's."""
 
     def __init__(self, uri: str, identity: str, queries: Iterable[LiveQuery]) -> None:
         self.uri, self.identity = uri, identity
