@@ -1,4 +1,7 @@
-"""A small job that runs in process over a checkpoint on disk: results under the checkpoint and in a folder of their own, late rows."""
+"""A small job that runs in process over a checkpoint on disk: results under the checkpoint and in a folder of their own, late rows.
+
+Spark's half of the checkpoint is written as Spark would, without a seal.
+"""
 
 from __future__ import annotations
 
@@ -46,11 +49,36 @@ def start(checkpoint: Path, out: Path, job: JobSpec | None = None) -> InProcessE
 
 def run(engine: InProcessEngine, until: int) -> InProcessEngine:
     """All batches up to one, from wherever the engine is: what is committed and not published is published first, as Spark has it."""
-    if engine.coordinator.last >= 0:
-        engine.coordinator.publish(engine.coordinator.last)
-    for batch in range(engine.coordinator.last + 1, until + 1):
+    last, half = engine.coordinator.last, Path(engine.uri).parent / "spark"
+    if last >= 0 and not (half / f"commits/{last}").exists():
+        engine.coordinator.publish(last)
+        commit_batch(half, last)
+    for batch in range(last + 1, until + 1):
+        plan_batch(half, batch)
         engine.batch(tables(batch))
+        commit_batch(half, batch)
     return engine
+
+
+def plan_batch(half: Path, batch: int) -> None:
+    """What Spark writes before a batch."""
+    write(half / "metadata", '{"id":"0"}')
+    write(half / f"sources/0/{batch}", f'v1\n{{"path":"file:///in/{batch}.parquet"}}')
+    write(half / f"offsets/{batch}", f'v1\n{{}}\n{{"logOffset":{batch}}}')
+
+
+def commit_batch(half: Path, batch: int) -> None:
+    """What Spark writes, and removes, after a batch."""
+    write(half / f"commits/{batch}", "v1\n{}")
+    for log in ("offsets", "commits"):
+        (half / log / str(batch - 5)).unlink(missing_ok=True)
+
+
+def write(path: Path, text: str) -> None:
+    """A file that appears as a whole."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.with_name(f".{path.name}.tmp").write_text(text)
+    path.with_name(f".{path.name}.tmp").rename(path)
 
 
 def contents(engine: InProcessEngine) -> dict[str, list[tuple[object, ...]]]:

@@ -53,7 +53,7 @@ class ResultPublisher:
             elif not storage.exists(published):
                 if file.destination in functions:
                     continue  # handed over before
-                raise _lost(file, manifest.batch, storage.label(published))
+                raise lost_file(file, manifest.batch, storage.label(published))
             results.setdefault(file.destination, []).append(storage.url(published))
         return results
 
@@ -93,7 +93,8 @@ class ResultPublisher:
         return origin is not None and origin.checkpoint in (self.identity, None)
 
 
-def _lost(file: ResultFile, batch: int, published: str) -> StateError:
+def lost_file(file: ResultFile, batch: int, published: str) -> StateError:
+    """The error for a file of a committed batch that is nowhere; `published`: where it should be."""
     late = file.destination.startswith(LATE)
     whose = f"late rows of stream {file.destination.removeprefix(LATE)}" if late else f"query {file.destination}"
     return StateError(

@@ -29,14 +29,11 @@ class OpenedCheckpoint:
     """Empty in format 6."""
     manifest: Manifest
     """The last one."""
-
-    @property
-    def log(self) -> GenerationLog:
-        """The generations as they are on disk now."""
-        return GenerationLog(self.storage)
+    log: GenerationLog
 
     def verify(self) -> None:
         """StateError unless our half is the whole state after the last manifest, as at a start."""
+        self.log.check(self.manifest.generation)
         verify_files(self.storage, self.manifest, self.log, read_decision(self.storage, self.manifest.batch + 1), is_new=False)
 
 
@@ -52,7 +49,7 @@ def open_checkpoint(location: str | os.PathLike[str]) -> OpenedCheckpoint:
         )
     if format_of(storage) == FORMAT_6:
         storage = Format6View(storage)
-    return OpenedCheckpoint(folder, storage, identity_of(storage), read_last_manifest(storage))
+    return OpenedCheckpoint(folder, storage, identity_of(storage), read_last_manifest(storage), GenerationLog(storage))
 
 
 @contextmanager

@@ -20,12 +20,18 @@ _RESULTS = "results/"
 class ResultFolder:
     whose: str
     """For messages: the query, or the stream whose late rows they are."""
+    query: str | None
+    """None for late rows, and for folders that a user names."""
     storage: Storage
     folder: str
 
     @property
     def shown(self) -> str:
         return self.storage.label(self.folder).rstrip("/")
+
+    def path_of(self, name: str) -> str:
+        """Of a published file."""
+        return published_path(self.folder, name)
 
     def files(self) -> Iterator[tuple[str, FileOrigin]]:
         """The paths of its result files, published and staged, each with what its name says."""
@@ -55,24 +61,30 @@ def known_folders(checkpoint: OpenedCheckpoint, given: Iterable[str] = ()) -> li
     """The folders of all queries that the checkpoint tells of, live and former, and of late rows; and those that a user names."""
     found: dict[tuple[str, str], ResultFolder] = {}
 
-    def add(whose: str, storage: Storage, folder: str) -> None:
-        location = (SinkSpec("parquet", storage.uri).folder or "", folder)
-        found.setdefault(location, ResultFolder(whose, storage, folder))
+    def add(whose: str, query: str | None, storage: Storage, folder: str) -> None:
+        found.setdefault(place_of(storage.uri, folder), ResultFolder(whose, query, storage, folder))
 
     for live in known_queries(checkpoint):
         if not live.request.sink.is_function:
             uri, folder = live.result_location(checkpoint.storage.uri)
-            add(f"query {live.name}", open_storage(uri), folder)
+            add(f"query {live.name}", live.name, open_storage(uri), folder)
     for kind, whose in ((_RESULTS, "query "), (LATE, "late rows of stream ")):
         names = {name.partition("/")[0] for name in checkpoint.storage.list(kind.rstrip("/"), recursive=True)}
         for name in sorted(names):
-            add(f"{whose}{name}", checkpoint.storage, f"{kind}{name}")
+            add(f"{whose}{name}", name if kind == _RESULTS else None, checkpoint.storage, f"{kind}{name}")
     for uri in given:
-        add("given folder", open_storage(uri), "")
+        add("given folder", None, open_storage(uri), "")
     return list(found.values())
 
 
+def place_of(uri: str, folder: str) -> tuple[str, str]:
+    """The storage and the folder in one spelling, whichever way a path is written."""
+    return SinkSpec("parquet", uri).folder or "", folder
+
+
 def known_queries(checkpoint: OpenedCheckpoint) -> list[LiveQuery]:
-    """The queries of all generations, newest first."""
+    """The queries of all generations that are recorded, newest first, and those that ended before."""
     log = checkpoint.log
-    return [live for number in reversed(log.numbers()) for live in log.read(number).setup.queries]
+    recorded = [live for number in reversed(log.numbers()) for live in log.read(number).setup.queries]
+    ended = {name for block in log.history.blocks() for name in block.names}
+    return [*recorded, *(live for name in sorted(ended) if (live := log.history.query(name)) is not None)]

@@ -32,7 +32,8 @@ from clash.state.local_storage import LocalStorage
 from clash.state.storage import Storage, open_storage
 
 _LOG = logging.getLogger("clash")
-_METADATA, _OFFSETS, _COMMITS, _SOURCES, _COMPACT = "metadata", "offsets", "commits", "sources", ".compact"
+OFFSETS, COMMITS = "offsets", "commits"
+_METADATA, _SOURCES, _COMPACT = "metadata", "sources", ".compact"
 _SOURCE_FILE = re.compile(rf"([^/]+)/(\d+)(?:{re.escape(_COMPACT)})?")
 _COMMIT = re.compile(rb"v\d+\n(\{.*\})\s*", re.DOTALL)
 _NAMED_SOURCE = re.compile(rb"([A-Za-z_]\w*):")
@@ -43,9 +44,9 @@ _PARALLEL_READS = 8  # from storages that are not local, where a read takes long
 class SparkHalf:
     """`folder`: where Spark keeps its half. A start calls `check`, then `remove_unsealed`; every batch `seal`."""
 
-    def __init__(self, folder: str) -> None:
+    def __init__(self, folder: str, storage: Storage | None = None) -> None:
         self.folder = folder
-        self._storage = open_storage(folder)
+        self._storage = storage or open_storage(folder)
         self._sources: dict[str, SourceLogSeal] | None = None  # as far as sealed; None: nothing is known of what is on disk
         self._unsealed: list[str] = []
 
@@ -55,7 +56,7 @@ class SparkHalf:
         """The seal of a batch that Spark hands over. Only new files are read."""
         if self._sources is None:
             self._sources = self._logs_on_disk()
-        content = self._read(f"{_OFFSETS}/{batch}")
+        content = self._read(f"{OFFSETS}/{batch}")
         known = self._sources
         folders = [*known, *(name for name in _source_folders(content) if name not in known)]
         if isinstance(self._storage, LocalStorage):
@@ -64,7 +65,7 @@ class SparkHalf:
             with ThreadPoolExecutor(_PARALLEL_READS) as pool:
                 logs = list(pool.map(lambda name: _extended(self._storage, name, known.get(name)), folders))
         self._sources = {name: log for name, log in zip(folders, logs, strict=True) if log is not None}
-        previous = None if batch == 0 else _offsets_crc(self._read(f"{_OFFSETS}/{batch - 1}"))
+        previous = None if batch == 0 else _offsets_crc(self._read(f"{OFFSETS}/{batch - 1}"))
         return SparkSeal(zlib.crc32(self._read(_METADATA)), _offsets_crc(content), previous, dict(self._sources))
 
     # ---- a start -----------------------------------------------------------------------------------------------
@@ -75,14 +76,14 @@ class SparkHalf:
         `committed`: the seal of the last committed batch; `decided`: of the batch after it, if that was begun. Without a seal, as in a
         checkpoint of an older version, only the numbers of batches are compared.
         """
-        offsets, commits = self._numbers(_OFFSETS), self._numbers(_COMMITS)
+        offsets, commits = self._numbers(OFFSETS), self._numbers(COMMITS)
         newest = max(offsets, default=-1)
         self._check_fit(last, newest, max(commits, default=-1))
         if committed is not None:
             self._verify(committed, last, RESTORE, with_previous=newest == last)
         planned = newest == last + 1  # Spark has planned the next batch
         if planned and decided is not None:
-            path = self._storage.label(f"{_OFFSETS}/{newest}")
+            path = self._storage.label(f"{OFFSETS}/{newest}")
             hint = f"batch {newest} is not committed: remove {path}, and it is planned again; or {RESTORE}"
             self._verify(decided, newest, hint, with_previous=True)
         sealed = decided if planned and decided is not None else committed
@@ -115,8 +116,8 @@ class SparkHalf:
         """Raises StateError for the first file that is not as it was sealed."""
         self._compare(_METADATA, seal.metadata, zlib.crc32, batch, hint)
         if with_previous and seal.previous is not None:
-            self._compare(f"{_OFFSETS}/{batch - 1}", seal.previous, _offsets_crc, batch, hint)
-        self._compare(f"{_OFFSETS}/{batch}", seal.offsets, _offsets_crc, batch, hint)
+            self._compare(f"{OFFSETS}/{batch - 1}", seal.previous, _offsets_crc, batch, hint)
+        self._compare(f"{OFFSETS}/{batch}", seal.offsets, _offsets_crc, batch, hint)
         for name, log in seal.sources.items():
             for number, crc in enumerate(log.crcs, log.first):
                 path = _log_file(self._storage, name, number) or f"{_SOURCES}/{name}/{number}"
@@ -134,7 +135,7 @@ class SparkHalf:
     def _damaged_commits(self, commits: Collection[int]) -> Iterator[str]:
         """The newest commits, as long as they cannot be read: a power failure may leave an empty one."""
         for batch in sorted(commits, reverse=True):
-            path = f"{_COMMITS}/{batch}"
+            path = f"{COMMITS}/{batch}"
             if _is_commit(self._read(path)):
                 return
             _LOG.warning(
@@ -145,7 +146,7 @@ class SparkHalf:
     def _behind_seal(self, seal: SparkSeal | None, planned: int | None) -> Iterator[str]:
         """What Spark has written since. Where a source began is kept: "from the latest on" would mean later ones the next time."""
         if planned is not None:
-            yield f"{_OFFSETS}/{planned}"
+            yield f"{OFFSETS}/{planned}"
         if seal is None and self._storage.exists(_METADATA):
             yield _METADATA
         for name, number, path in self._source_files():

@@ -82,11 +82,11 @@ class ResultFolders:
         for live in queries:
             if not live.request.sink.is_function:
                 self._mark(live, renew)
-        _mark(root, "", FolderOwner(self.identity, None))
+        mark(root, "", FolderOwner(self.identity, None))
 
     def _mark(self, live: LiveQuery, renew: bool) -> None:
         storage, folder = self._location(live)
-        _mark(storage, folder, FolderOwner(self.identity, live.name), renew)
+        mark(storage, folder, FolderOwner(self.identity, live.name), renew)
         self._stamps[storage.uri, folder] = file_stamp(storage, published_path(folder, MARKER))
 
     def refuse_taken(self, queries: Iterable[LiveQuery]) -> None:
@@ -199,7 +199,7 @@ def is_copy(storage: Storage, folder: str) -> bool:
         return True
 
 
-def _mark(storage: Storage, folder: str, owner: FolderOwner, renew: bool = False) -> None:
+def mark(storage: Storage, folder: str, owner: FolderOwner, renew: bool = False) -> None:
     marker = published_path(folder, MARKER)
     if renew or not storage.exists(marker) or read_record(storage, marker, _CODEC) != owner or is_copy(storage, folder):
         write_record(storage, marker, _CODEC, owner)
