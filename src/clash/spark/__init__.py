@@ -21,7 +21,7 @@ May import the coordinator, the workers and everything below, and `clash.sinks`.
 | `column_packing` | all streams on shared typed columns |
 | `result_handover` | committed results to function sinks, and back to users |
 | `progress` | what a run has done |
-| `failures` | what goes wrong in Spark, as a three-part error |
+| `failures`, `disk_failures` | what goes wrong in Spark, as a three-part error |
 | `package_shipping` | the package itself, for executors on other machines |
 | `local_session` | a quiet session on this machine, for the demo and the benchmarks |
 """

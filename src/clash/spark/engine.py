@@ -22,6 +22,7 @@ from clash.model.stream import Keep, Stream, check_name
 from clash.plan.options import CostName, LayoutRule, StrategyName, check_options
 from clash.sinks import Sink
 from clash.spark.declarations import declare_query, declare_stream, warn_about_query, warn_about_stream
+from clash.spark.disk_failures import WrittenFolders
 from clash.spark.failures import explain_failure
 from clash.spark.job_names import refuse_active_name
 from clash.spark.package_shipping import ship_package
@@ -146,7 +147,7 @@ class Engine:
         except BaseException as error:
             lock.release()
             if isinstance(error, Exception) and not isinstance(error, ClashError):
-                raise explain_failure(error) from error
+                raise explain_failure(error, folders=WrittenFolders.of(self._spark, f"{self._checkpoint}/spark")) from error
             raise
         return self._run
 

@@ -16,6 +16,7 @@ from typing import Any
 from clash import errors
 from clash.errors import ClashError, SourceError
 from clash.spark.column_packing import STREAM
+from clash.spark.disk_failures import WrittenFolders, explain_disk_failure
 
 _ENCODED_ERROR = re.compile(r"<clash:([A-Za-z0-9+/=]+)>")
 _FILE = re.compile(r"\b(?:file|hdfs|s3a?|gs|abfss?):/[^\s'\",;\]]*[^\s'\",;\].:]")
@@ -61,10 +62,13 @@ def is_lost(error: BaseException) -> bool:
     return isinstance(error, RetriedError) or (from_travelling(text) is None and any(sign in text for sign in _LOST_PROCESS))
 
 
-def explain_failure(error: BaseException, batch: int | None = None, search: Search | None = None) -> ClashError:
+def explain_failure(
+    error: BaseException, batch: int | None = None, search: Search | None = None, folders: WrittenFolders | None = None
+) -> ClashError:
     """The error that a user gets for a failure in a batch, or outside of all batches.
 
-    `search` finds the stream that fails when it is read by itself; it is called only if nothing else explains the error.
+    `search` finds the stream that fails when it is read by itself; it is called only if nothing else explains the error. `folders`: what
+    Spark writes.
     """
     if isinstance(error, ClashError):
         return error
@@ -79,6 +83,9 @@ def explain_failure(error: BaseException, batch: int | None = None, search: Sear
             f"{where}: {_first_line(texts[-1])}",
             "see Spark's log for why it ended; out of memory is the usual cause: run fewer tasks at a time, or give Spark more memory",
         )
+    unwritten = None if folders is None else explain_disk_failure(texts, batch, folders)
+    if unwritten is not None:
+        return unwritten
     failing = None if search is None else search()
     if failing is not None:
         stream, cause = failing

@@ -24,6 +24,7 @@ from typing import Any, Literal
 from clash.errors import ClashError, OptionError
 from clash.spark.batch_gate import BatchGate, QueryRestartError, end_between_batches
 from clash.spark.column_packing import PackedColumns
+from clash.spark.disk_failures import WrittenFolders
 from clash.spark.failures import Search, explain_failure, find_failing_stream, is_lost
 
 _LOG = logging.getLogger("clash")
@@ -75,10 +76,13 @@ class QuerySupervisor:
     """`launch` starts the Spark query over a function of (df, batch) and returns it with what it delivers; `batch` is that function, of a
     batch that may begin. A BoundaryError that it raises means: start the query again, it does not deliver what this batch needs. `on_end`
     is called once, with what the run failed with; `search` finds the stream that cannot be read, where the Spark query does not read it
-    itself."""
+    itself; `half`: the folder of Spark's half of the checkpoint."""
 
-    def __init__(self, spark: Any, launch: Launch, batch: Batch, on_end: Callable[[ClashError | None], None], search: Search) -> None:
+    def __init__(
+        self, spark: Any, launch: Launch, batch: Batch, on_end: Callable[[ClashError | None], None], search: Search, half: str
+    ) -> None:
         self._spark, self._launch, self._run_batch, self._on_end, self._search = spark, launch, batch, on_end, search
+        self._folders = WrittenFolders.of(spark, half)
         self._lock = RLock()  # a restart is requested either before the run's end, or after it
         self._done, self._launched = Event(), Event()
         self._state = RunState.RUNNING
@@ -181,7 +185,7 @@ class QuerySupervisor:
                 if self._state is RunState.STOPPING:
                     self.handle.stop()
         except Exception as error:
-            self._exception = explain_failure(error)
+            self._exception = explain_failure(error, folders=self._folders)
         finally:
             with self._lock:
                 self._state = RunState.ENDED if self._exception is None else RunState.FAILED
@@ -194,7 +198,7 @@ class QuerySupervisor:
             return False
         outcome = self._outcome
         if outcome is None and error is not None:
-            outcome = Outcome("lost" if is_lost(error) else "failed", explain_failure(error))
+            outcome = Outcome("lost" if is_lost(error) else "failed", explain_failure(error, folders=self._folders))
         if outcome is None:
             with self._lock:  # a restart that is requested from here on finds a run that has ended
                 if self._query.gate.is_closed:
@@ -233,7 +237,7 @@ class QuerySupervisor:
         except Exception as error:
             if self._state is RunState.STOPPING:
                 raise InterruptError from None
-            failure = explain_failure(error, batch, self._find_failing_stream)
+            failure = explain_failure(error, batch, self._find_failing_stream, self._folders)
             self._outcome = Outcome("lost" if is_lost(error) else "failed", failure)
             _LOG.debug("batch %d failed", batch, exc_info=error)  # with Java's stack, which users need not see
             raise

@@ -57,7 +57,8 @@ class Run:
         self._handover = ResultHandover(spark, coordinator, self._sinks)
         self._batches = BatchFunction(coordinator, launcher.half, JobNames(spark.sparkContext, launcher.name), self._committed)
         self._progress = Progress(coordinator.last)
-        self._supervisor = QuerySupervisor(spark, self._launch, self._batches, self._ended, self._batches.find_failing_stream)
+        search, half = self._batches.find_failing_stream, launcher.half.folder
+        self._supervisor = QuerySupervisor(spark, self._launch, self._batches, self._ended, search, half)
 
     def _ended(self, error: ClashError | None) -> None:
         self._coordinator.close(error)
