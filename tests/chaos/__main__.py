@@ -20,9 +20,10 @@ from .actions import KINDS, History
 from .folders import DISK, small_disk
 from .generate import PLACES, chaos
 from .places import open_place
-from .play import Player, Told, WrongError
+from .play import Player
 from .shrink import fewest
 from .starts import Place
+from .world import Told, WrongError
 
 
 def played(history: History, place: Place, keep: Path | None = None) -> tuple[Told, str | None]:

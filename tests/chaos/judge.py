@@ -96,6 +96,11 @@ class Reader:
         self.lost.setdefault(file, read_rows(file, columns))
 
 
+def batch_of(file: Path) -> int:
+    """Of a result file, by its name."""
+    return int(file.name.split("-")[1])
+
+
 def read_rows(file: Path, columns: list[str] | None = None) -> Rows:
     table = pq.ParquetFile(file).read()
     return Counter(plain_rows((table if columns is None else table.select(columns)).columns))
