@@ -15,7 +15,6 @@ from pathlib import Path
 from random import Random
 
 import pytest
-from tests.operations.jobs import OUTER, contents, expected, files, program, run, start
 from typer.testing import CliRunner, Result
 
 from clash.cli.main import app
@@ -30,6 +29,8 @@ from clash.operations.verify import verify_checkpoint, verify_snapshot
 from clash.protocol.result_files import origin_of
 from clash.state.checkpoint_lock import lock_checkpoint
 from clash.state.storage import open_storage
+
+from .jobs import OUTER, contents, expected, files, program, run, start
 
 
 def clash(*arguments: object, answer: str | None = None) -> Result:

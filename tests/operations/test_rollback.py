@@ -6,7 +6,6 @@ import shutil
 from pathlib import Path
 
 import pytest
-from tests.operations.jobs import OUTER, contents, expected, files, run, start
 from typer.testing import CliRunner, Result
 
 from clash.cli.main import app
@@ -16,6 +15,8 @@ from clash.inprocess.engine import InProcessEngine
 from clash.protocol.result_files import origin_of
 from clash.state.checkpoint_lock import lock_checkpoint
 from clash.state.storage import open_storage
+
+from .jobs import OUTER, contents, expected, files, run, start
 
 
 def clash(*arguments: object, answer: str | None = None) -> Result:
