@@ -98,6 +98,11 @@ REFUSALS: dict[str, tuple[type[ClashError], Callable[[Path], object]]] = {
     "a query that does not parse": (ClashError, lambda f: start(f, job(f, "SELECT R.a FROM R JOIN S ON R.x = S.a"))),
     "other columns in a folder": (OptionError, lambda f: start(f, job(f, OTHER))),
     "another format": (CheckpointError, lambda f: (edit(f / "c" / "job.json", format=5), start(f))[1]),
+    "a format that a flipped digit makes": (StateError, lambda f: (_replace(f / "c/job.json", b'"format":7', b'"format":8'), start(f))[1]),
+    "another record in place of the checkpoint's": (
+        StateError,
+        lambda f: (shutil.copy(f / "c/_clash.json", f / "c/job.json"), start(f))[1],
+    ),
     "a caller's check": (CheckpointError, lambda f: Coordinator(str(f / "c"), job(f), check=_refuse)),
     "a sink in the checkpoint": (
         OptionError,
@@ -165,6 +170,10 @@ def _edit_containers(folder: Path, **changes: object) -> None:
 def _decided_plan(folder: Path) -> Path:
     decision = json.loads((folder / f"c/batches/00000000{BATCHES}.json").read_text().partition("\n")[0])
     return folder / "c" / str(decision["plan_path"])
+
+
+def _replace(path: Path, old: bytes, new: bytes) -> None:
+    path.write_bytes(path.read_bytes().replace(old, new))
 
 
 def _flip(path: Path) -> None:

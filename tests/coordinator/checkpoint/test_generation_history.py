@@ -19,7 +19,7 @@ from clash.coordinator.checkpoint.generation_outline import EndedGeneration, Gen
 from clash.coordinator.checkpoint.history_block import pack, unpack_generations, unpack_queries
 from clash.coordinator.control.job import QueryRequest
 from clash.coordinator.control.setup import LiveQuery
-from clash.errors import CheckpointError, StateError
+from clash.errors import StateError
 from clash.state.json_records import write_record
 from clash.state.storage import LocalStorage, MemoryStorage, Storage
 
@@ -263,5 +263,5 @@ def test_a_history_that_is_ahead_of_the_manifest_is_refused() -> None:
     storage.delete([f"manifests/{name}" for name in storage.list("manifests")])
     for name, content in manifests.items():
         storage.write(f"manifests/{name}", [content])
-    with pytest.raises(CheckpointError, match="from different times"):
+    with pytest.raises(StateError, match="from different times"):
         run.restart()

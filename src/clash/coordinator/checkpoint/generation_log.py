@@ -18,7 +18,7 @@ from clash.coordinator.checkpoint.generation import GENERATION, Generation, to_r
 from clash.coordinator.checkpoint.generation_history import GenerationHistory
 from clash.coordinator.checkpoint.generation_outline import OUTLINE, EndedGeneration, GenerationOutline, MeasuredCost, outline_of
 from clash.coordinator.control.setup import LiveQuery
-from clash.errors import CheckpointError
+from clash.errors import StateError
 from clash.state.json_records import RESTORE, read_json, read_record, write_json
 from clash.state.storage import Storage
 
@@ -68,11 +68,12 @@ class GenerationLog:
         return [f"{FOLDER}/{name}" for name in self.storage.list(FOLDER) if _number(name) > number]
 
     def check(self, committed: int) -> None:
-        """CheckpointError unless the history ends before the generation of the last committed batch."""
+        """StateError unless the history ends before the generation of the last committed batch."""
         if self.history.last >= committed:
-            raise CheckpointError(
+            raise StateError(
                 "parts of the checkpoint are from different times",
-                f"the last batch is of generation {committed}, but generation {self.history.last} has ended ({self.storage.label('')})",
+                f"{self.storage.label('manifests')}: the last batch is of generation {committed}, "
+                f"but generation {self.history.last} has ended: a manifest is missing, or older than the rest",
                 RESTORE,
             )
 

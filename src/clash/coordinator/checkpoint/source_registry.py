@@ -15,7 +15,7 @@ from threading import Lock
 from clash.codec import Codec
 from clash.coordinator.checkpoint.format_6 import FORMAT_6
 from clash.errors import CheckpointError
-from clash.state.json_records import read_record, write_record
+from clash.state.json_records import read_json, read_record, write_record
 from clash.state.storage import Storage
 
 FORMAT = 7
@@ -40,16 +40,20 @@ def is_new(storage: Storage) -> bool:
 
 def format_of(storage: Storage) -> int:
     """The format of an existing checkpoint; CheckpointError if this version cannot read it."""
-    content = storage.read(PATH, mapped=False).to_pybytes().partition(b"\n")[0]
+    line, _, checksum = storage.read(PATH, mapped=False).to_pybytes().partition(b"\n")
     try:
-        data = json.loads(content)
+        data = json.loads(line)
     except (ValueError, RecursionError):
         return FORMAT  # damaged: reading the record says so
     recorded = data.get("format") if isinstance(data, dict) else None
     if recorded not in (FORMAT, FORMAT_6):
+        if recorded is None:
+            read_record(storage, PATH, _CODEC)  # raises: it is no such record
+        if checksum:
+            read_json(storage, PATH)  # raises if it is damaged rather than of another version
         raise CheckpointError(
             "the checkpoint was written by another version of clash",
-            f"{storage.uri} has format {recorded}, this version reads {FORMAT_6} and {FORMAT}",
+            f"{storage.label(PATH)} has format {recorded}, this version reads {FORMAT_6} and {FORMAT}",
             "use the version that wrote it, or start anew with empty checkpoint and result folders",
         )
     return int(recorded)
