@@ -31,8 +31,7 @@ from .starts import Outcome, Place, Running
 from .world import Cause, Saved, Told, World, WrongError
 
 _OTHER_RUN = "another run has this checkpoint"
-# with a file that is gone or older, one part of the checkpoint is older than another
-_OLDER = ("the two halves of the checkpoint do not fit together", "parts of the checkpoint are from different times")
+_HALVES = "the two halves of the checkpoint do not fit together"  # with a file that is gone or older, one half is older than the other
 _PARTS = {
     "all": (CHECKPOINT, RESULTS),
     "checkpoint": (CHECKPOINT,),
@@ -188,10 +187,11 @@ class Player:
                 file.parent.mkdir(parents=True, exist_ok=True)
                 file.write_bytes(whole)
 
-        published = [str(file.parent)] if folders.is_published(self.world.base, file) else []
-        names = (str(file), *published, *(_OLDER if action.how in ("delete", "older") else ()))
+        names = [str(file)]
+        if action.how in ("delete", "older") or folders.is_published(self.world.base, file):
+            names += [str(file.parent), _HALVES]
         shown = file.relative_to(self.world.base)
-        self.world.causes.append(Cause(f"{action.how} of {shown}", names, undo, action.then))
+        self.world.causes.append(Cause(f"{action.how} of {shown}", tuple(names), undo, action.then))
         self.world.told.counts[f"{action.how} in {re.sub(r'[0-9].*', '', '/'.join(shown.parts[:3]))}"] += 1
 
     def _copy(self, running: float | None) -> None:
