@@ -78,6 +78,7 @@ class Changing(Coordinator):
             self._ask_for(batch)
         spec = super().begin(batch, now, partitions, seal)
         if any(store.join is not None for store in self.active.topology.stores):
+            self._ask_for.out.mkdir(parents=True, exist_ok=True)
             (self._ask_for.out / MIRS).touch()
         return spec
 
