@@ -93,8 +93,8 @@ def _compared_with_what_is_live() -> AbstractContextManager[Any]:
     """A program that starts again is taken to have listed all that ran."""
     real = recovery.setup_after_restart
 
-    def broken(running: Setup, last: ProgramRecord, job: JobSpec, uri: str) -> Setup:
-        return real(running, replace(last, queries=tuple(live.request for live in running.queries)), job, uri)
+    def broken(running: Setup, last: ProgramRecord, job: JobSpec, uri: str, committed: Setup) -> Setup:
+        return real(running, replace(last, queries=tuple(live.request for live in running.queries)), job, uri, committed)
 
     return patch.object(recovery, "setup_after_restart", broken)
 
@@ -111,8 +111,8 @@ class Start:
 def _programs(change: Callable[[Start, Setup], Setup]) -> AbstractContextManager[Any]:
     real = recovery.setup_after_restart
 
-    def broken(running: Setup, last: ProgramRecord, job: JobSpec, uri: str) -> Setup:
-        return change(Start(running, last, job), real(running, last, job, uri))
+    def broken(running: Setup, last: ProgramRecord, job: JobSpec, uri: str, committed: Setup) -> Setup:
+        return change(Start(running, last, job), real(running, last, job, uri, committed))
 
     return patch.object(recovery, "setup_after_restart", broken)
 
@@ -170,7 +170,7 @@ BROKEN: dict[str, Callable[[], AbstractContextManager[Any]]] = {
     "columns were always kept": lambda: _pasts(lambda p: replace(p, columns={})),
     "stores were always there": lambda: _pasts(lambda p: replace(p, introduced={})),
     "queries were always asked": lambda: _pasts(lambda p: replace(p, added={})),
-    "no history is history": lambda: _pasts(lambda p: replace(p, without_history=frozenset())),
+    "no history is history": lambda: _pasts(lambda p: replace(p, without_history={})),
     "old rows have gone": lambda: _pasts(lambda p: replace(p, oldest={})),
     "a part's columns do not matter": lambda: patch.object(branches._Brancher, "_columns_since", lambda *arguments: 0),
     "complete at once": lambda: patch.object(active_generation, "is_complete", lambda *arguments: True),

@@ -65,9 +65,25 @@ class ActiveGeneration:
             if record.generation != today[record.store].generation:
                 older.setdefault(record.store, set()).add((record.generation, record.writer or record.store))
         return {
-            store: (*(self.log.read(number).stores.layouts[writer] for number, writer in sorted(older.get(store, ()))), version)
+            store: (*(self._older_layout(store, number, writer) for number, writer in sorted(older.get(store, ()))), version)
             for store, version in today.items()
         }
+
+    def _older_layout(self, store: str, generation: int, writer: str) -> LayoutVersion:
+        """The layout of a store under an earlier generation. A column that had another type then is another column: its hash is that of
+        other values."""
+        then, stream = self.log.read(generation), self.topology.store[store].stream
+        version = then.stores.layouts[writer]
+        if stream is None:
+            return version
+        before, now = then.setup.streams_by_name[stream], self.generation.setup.streams_by_name[stream]
+        layouts = tuple(
+            layout
+            if layout.column is None or before.type_of(layout.column) == now.type_of(layout.column)
+            else layout._replace(column=f"{layout.column} {before.type_of(layout.column)}")
+            for layout in version.layouts
+        )
+        return version if layouts == version.layouts else version._replace(layouts=layouts)
 
     # ---- what may be missing -----------------------------------------------------------------------------------
 
@@ -92,7 +108,7 @@ class ActiveGeneration:
         owners = {store.owner for store in self.topology.stores}
         for query in self.generation.plan.queries:
             live = self.generation.setup.query(query.name)
-            begins = live.batch == spec.batch
+            begins = live.begins_with(spec.batch)
             if not begins and query.name in before.complete_from:
                 complete_from[query.name] = before.complete_from[query.name]
                 continue
@@ -100,7 +116,8 @@ class ActiveGeneration:
                 lacking = dict(before.missing.get(query.name, {}))
             else:
                 owner = query.name if query.name in owners else None
-                lacking = missing_event_times(query, before.retention, before.lost_until, owner) if live.history else {}
+                anew = live.batch == spec.batch and not live.history
+                lacking = {} if anew else missing_event_times(query, before.retention, before.lost_until, owner)
             if is_complete(query, lacking, spec.watermarks):
                 complete_from[query.name] = spec.batch
             else:

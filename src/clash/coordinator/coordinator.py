@@ -271,14 +271,18 @@ class Coordinator:
         return BatchDecision(now, plan, generation.number, epoch, clocks, relayout, () if fill is None else (fill,))
 
     def _state(self, active: ActiveGeneration) -> Manifest:
-        """What the batch to come starts from: a new store may begin with what another one has."""
-        return self.manifest.bootstrapped(active.generation.batch, active.generation.bootstraps)
+        """What the batch to come starts from: a new store may begin with what another one has, a stream have another event time."""
+        generation, committed = active.generation, self.log.read(self.manifest.generation).setup.streams_by_name
+        streams = generation.setup.streams
+        other_times = {stream.name for stream in streams if stream.name in committed and committed[stream.name].time != stream.time}
+        return self.manifest.bootstrapped(generation.batch, generation.bootstraps).with_other_times(other_times)
 
     def _clocks(self, active: ActiveGeneration, now: int) -> dict[str, StreamClock]:
         """A stream that is read again has not been idle; one that is not read keeps its watermark, which never falls."""
         declared = active.generation.setup.streams_by_name
         before = {stream.name for stream in self.active.topology.streams}
-        clocks = {n: c if n in before else replace(c, last_seen=None) for n, c in self.manifest.clocks.items() if n in declared}
+        known = self._state(active).clocks
+        clocks = {n: c if n in before else replace(c, last_seen=None) for n, c in known.items() if n in declared}
         return {**clocks, **advance_clocks(active.topology.streams, clocks, now)}
 
     # ---- boundaries between epochs -----------------------------------------------------------------------------

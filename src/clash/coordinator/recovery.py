@@ -92,7 +92,7 @@ def recover(uri: str, job: JobSpec, timezone: str, plan: LogicalPlan | None) -> 
     sources = SourceRegistry(storage, timezone, initial_source_order(job.streams, job.statistics))
     newest = manifest.generation if decided is None else decided.generation
     last = log.read(newest)
-    setup = setup_after_restart(last.setup, last.program, job, uri)
+    setup = setup_after_restart(last.setup, last.program, job, uri, log.read(manifest.generation).setup)
     is_superseded = decided is not None and setup != last.setup
     if is_superseded:
         setup = setup.before_batch(next_batch)

@@ -88,6 +88,10 @@ class InProcessEngine:
     def add_stream(self, stream: Stream) -> Change:
         return self._reading(self.coordinator.changes.add_stream(stream, self.coordinator.last + 1))
 
+    def change_stream(self, name: str, **options: Any) -> Change:
+        """Other options of a stream: window, lateness, idle, keep."""
+        return self._reading(self.coordinator.changes.change_stream(name, options))
+
     def replan(self, plan: LogicalPlan) -> Change:
         """Use this plan from the next boundary on."""
         return self.coordinator.changes.replan(plan)

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from clash.model.expressions import Expr, relations
+from clash.model.expressions import Expr, columns, relations
 from clash.model.relation import Attribute, Relation
 
 EqualityClass = frozenset[Attribute]
@@ -70,6 +70,17 @@ class Query:
     """Pairs of relations that may be joined without an equality, because the query says `CROSS JOIN`."""
     bounds: frozenset[tuple[Relation, Relation, int]] = frozenset()
     """What the predicates imply for event times: (a, b, d) means τ_a ≤ τ_b + d microseconds."""
+
+    def columns_of(self, stream: str) -> set[str]:
+        """The columns of a stream that the query names: in equalities, filters, residuals and outputs."""
+        expressions = [*self.join.filters, *self.join.residuals, *(output.expression for output in self.outputs)]
+        read = {(c.relation.stream, c.column) for expression in expressions for c in columns(expression)}
+        read |= {(a.relation.stream, a.column) for equal in self.join.classes for a in equal}
+        return {column for name, column in read if name == stream}
+
+    def means(self, other: Query) -> bool:
+        """Whether both have the same results, under whatever layout of their texts."""
+        return replace(self, text="") == replace(other, text="")
 
     def contains(self, part: SubJoin) -> bool:
         """Whether `part` is a sub-join of this query, with the very same predicates and windows."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import dataclass, replace
+from typing import Any, Literal
 
 from clash.errors import OptionError
 from clash.model.durations import parse_duration
@@ -15,6 +15,7 @@ from clash.model.types import is_decimal, normalise
 Keep = Literal["needed", "all"]
 MAX_LABEL = 1_000
 _UNPRINTABLE = ("Cc", "Cs", "Zl", "Zp")  # categories of Unicode: control characters, half characters, separators of lines
+UNCHANGED = "unchanged"  # an option that a change of a stream leaves as it is
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,99}", re.ASCII)
 
 
@@ -83,13 +84,34 @@ class Stream:
             raise OptionError("the time column is not a column of the stream", f"{name}.{time}", f"columns are {', '.join(columns)}")
         if time is not None and columns[time] and normalise(columns[time]) not in ("timestamp", "timestamp_ntz"):
             raise OptionError("the time column is not a timestamp", f"{name}.{time} is {columns[time]}", "cast it to timestamp")
-        if keep not in ("needed", "all"):
-            raise OptionError("unknown value of keep", f"{keep!r} for stream {name}", 'write "needed" or "all"')
+        options: dict[str, Any] = {"window": window, "lateness": lateness, "idle": idle, "keep": keep}
+        return Stream(name, types, time).with_options(**options)
 
-        def micros(text: str | None, what: str) -> int | None:
-            return None if text is None else parse_duration(text, f"the {what} of stream {name}")
+    def with_options(
+        self,
+        *,
+        window: str | None = UNCHANGED,
+        lateness: str | None = UNCHANGED,
+        idle: str | None = UNCHANGED,
+        keep: str = UNCHANGED,
+    ) -> Stream:
+        """The stream with other options, as users write them; None is that of `Stream.of`.
 
-        return Stream(name, types, time, micros(window, "window"), micros(lateness, "lateness"), micros(idle, "idle time"), keep)
+        >>> Stream.of("R", {"a": "long"}, window="5 seconds", lateness="1 second").with_options(window="1 minute").window
+        60000000
+        """
+        options: dict[str, Any] = {}
+        for option, text in (("window", window), ("lateness", lateness), ("idle", idle)):
+            if text is None:
+                options[option] = None
+            elif text != UNCHANGED:
+                what = "idle time" if option == "idle" else option
+                options[option] = parse_duration(text, f"the {what} of stream {self.name}")
+        if keep != UNCHANGED:
+            if keep not in ("needed", "all"):
+                raise OptionError("unknown value of keep", f"{keep!r} for stream {self.name}", 'write "needed" or "all"')
+            options["keep"] = keep
+        return replace(self, **options)
 
     def type_of(self, column: str) -> str | None:
         """The Spark type of a column; None if the stream has no such column."""

@@ -25,9 +25,9 @@ class VisibilityBounds:
     filling: frozenset[str] = frozenset()
     """The intermediate stores whose backfill is in progress."""
     added: Mapping[str, int] = field(default_factory=dict)
-    """By query: the arrival since which it runs."""
-    without_history: frozenset[str] = frozenset()
-    """The queries without history: they join no tuple from before they were added."""
+    """By query: the arrival since which it runs, with the windows that it has now."""
+    without_history: Mapping[str, int] = field(default_factory=dict)
+    """By query without history: the arrival since which it runs. It joins no tuple from before."""
     columns: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     """By base store and column: the arrival since which the column is stored without a gap."""
     oldest: Mapping[str, int] = field(default_factory=dict)

@@ -31,5 +31,6 @@ passes are the architecture of this package, and every pass is one function that
 """
 
 from clash.sql.parse import parse_queries, parse_query
+from clash.sql.windows import with_stream_windows
 
-__all__ = ["parse_queries", "parse_query"]
+__all__ = ["parse_queries", "parse_query", "with_stream_windows"]

@@ -8,15 +8,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 
 from clash.errors import OptionError, QueryError
 from clash.hints import did_you_mean, listed
 from clash.model.durations import parse_duration, show_duration
+from clash.model.query import Query
 from clash.model.relation import Relation
-from clash.sql.draft import QueryDraft
+from clash.model.stream import Stream
+from clash.sql.draft import QueryDraft, Windows
 from clash.sql.name_lookup import look_up
-from clash.sql.query_source import QuerySource, Span
-from clash.sql.scope import Scope
+from clash.sql.query_source import QuerySource, Span, read_source
+from clash.sql.scope import Alias, Scope
 
 _COMMENT = re.compile(r"--[^\n]*|/\*(\+?)(.*?)\*/", re.DOTALL)
 _CALL = re.compile(r"\s*,?\s*([A-Za-z_]\w*)\s*(?:\(([^()]*)\))?")
@@ -26,8 +29,20 @@ _HINT = "write /*+ WINDOW(R, '5 seconds') */ or /*+ WINDOW(R, 'unbounded') */"
 
 
 def resolve_windows(draft: QueryDraft) -> None:
-    """Sets `windows`. Hints and arguments may repeat each other but not disagree."""
-    source, scope, arguments = draft.source, draft.scope, draft.window_arguments
+    """Sets `windows`."""
+    draft.windows = _windows(draft.source, draft.scope, draft.window_arguments)
+
+
+def with_stream_windows(query: Query, streams: Mapping[str, Stream], arguments: Mapping[str, str] | None = None) -> Query:
+    """The query over streams whose windows have changed since it was parsed. Windows that the query gives, by hint or argument, stay, and
+    so does all else of it: columns that a stream has gained or lost since then do not matter."""
+    aliases = tuple(Alias(name, relation, streams[relation.stream]) for name, relation in query.aliases)
+    windows = _windows(read_source(query.name, query.text), Scope(aliases, (), True), arguments)
+    return query if windows == query.join.windows else replace(query, join=replace(query.join, windows=windows))
+
+
+def _windows(source: QuerySource, scope: Scope, arguments: Mapping[str, str] | None) -> Windows:
+    """The window of each relation. Hints and arguments may repeat each other but not disagree."""
     assigned: dict[Relation, tuple[int | None, str]] = {}
 
     def assign(name: str, duration: object, where: str, hint: str) -> None:
@@ -44,7 +59,7 @@ def resolve_windows(draft: QueryDraft) -> None:
         raise QueryError("windows is a mapping", f"query {source.name}: {type(arguments).__name__}", 'write windows={"R": "5 seconds"}')
     for name, duration in (arguments or {}).items():
         assign(name, duration, f"query {source.name}, windows[{name!r}] = {duration!r}", 'write windows={"R": "5 seconds"} or "unbounded"')
-    draft.windows = frozenset(
+    return frozenset(
         (alias.relation, assigned[alias.relation][0] if alias.relation in assigned else alias.stream.window) for alias in scope.aliases
     )
 

@@ -83,7 +83,7 @@ def _starts(queries: Iterable[Query], visibility: VisibilityBounds) -> tuple[tup
     starts = []
     for query in queries:
         if query.name in visibility.without_history:
-            start = visibility.added.get(query.name, 0)
+            start = visibility.without_history[query.name]
             if any(oldest < start for oldest in visibility.oldest.values()):
                 starts.append((query.name, start))
     return tuple(sorted(starts))

@@ -111,8 +111,8 @@ def stored_column(plan: LoadedPlan, copy: StoreCopy, block: Block, attribute: At
 
 
 def with_all_columns(block: Block, schema: pa.Schema) -> Block:
-    """The block with columns that were not stored when it was written: no query that needs them reads its rows."""
-    missing = [field for field in schema if field.name not in block.columns]
+    """The block with columns that were not stored when it was written, or had another type: no query that needs them reads its rows."""
+    missing = [field for field in schema if field.name not in block.columns or block.columns[field.name].type != field.type]
     if not missing:
         return block
     empty = {f.name: pa.array(np.zeros(block.rows, np.int64)) if f.name == EARLIEST else pa.nulls(block.rows, f.type) for f in missing}

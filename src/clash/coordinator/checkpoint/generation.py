@@ -13,7 +13,7 @@ from itertools import islice
 
 from clash.codec import Codec
 from clash.coordinator.control.job import ProgramRecord
-from clash.coordinator.control.setup import Setup
+from clash.coordinator.control.setup import LiveQuery, Setup
 from clash.coordinator.lifecycle.store_bootstrap import Bootstrap, RetainedState, choose_bootstraps
 from clash.coordinator.lifecycle.store_history import StoreHistory
 from clash.model.layout import Layout
@@ -60,8 +60,8 @@ class Generation:
     ) -> VisibilityBounds:
         """Which of the stored rows steps may see. `filled`, `filling`: the intermediate stores whose earlier rows were filled in, or
         are."""
-        added = {query.name: query.arrival for query in self.setup.queries if query.arrival is not None}
-        without_history = [query.name for query in self.setup.queries if not query.history]
+        added = {query.name: query.since for query in self.setup.queries if query.since is not None}
+        without_history = {q.name: q.arrival for q in self.setup.queries if not q.history and q.arrival is not None}
         return self.stores.visibility(containers, added, without_history, self.arrival, filled, filling)
 
 
@@ -92,7 +92,7 @@ def begin_generation(
     sources = {bootstrap.store: bootstrap.source for bootstrap in bootstraps}
     history = StoreHistory() if previous is None else previous.stores
     same_rows = previous is not None and previous.timed == topology.timed
-    begun = tuple(replace(q, batch=start.batch, arrival=start.arrival) if q.batch is None else q for q in setup.queries)
+    begun = tuple(_begun(query, start, previous) for query in setup.queries)
     generation = Generation(
         number=start.number,
         batch=start.batch,
@@ -102,12 +102,22 @@ def begin_generation(
         plan=plan,
         timed=topology.timed,
         reason=start.reason,
-        stores=history.next(topology, start.number, start.arrival, sources, same_rows),
+        stores=history.next(topology, start.number, start.arrival, sources, same_rows, None if previous is None else previous.topology),
         predicted=start.predicted,
         bootstraps=bootstraps,
     )
     vars(generation)["topology"] = topology  # the cached property: it is not built again
     return generation
+
+
+def _begun(live: LiveQuery, start: GenerationStart, previous: Generation | None) -> LiveQuery:
+    """The query with the batch that it begins with, or since which it has its windows."""
+    if live.batch is None or previous is None:
+        return replace(live, batch=start.batch, arrival=start.arrival, changed_batch=None, changed_arrival=None)
+    before = previous.setup.query(live.name)
+    if before.query.join.windows == live.query.join.windows:
+        return replace(live, changed_batch=before.changed_batch, changed_arrival=before.changed_arrival)
+    return replace(live, changed_batch=start.batch, changed_arrival=start.arrival)
 
 
 def _over_streams(plan: LogicalPlan, setup: Setup) -> LogicalPlan:

@@ -15,7 +15,7 @@ from clash.coordinator.adaptive.generation_cost import GenerationCost
 from clash.coordinator.checkpoint.spark_seal import SparkSeal
 from clash.coordinator.lifecycle.backfill import BackfillProgress
 from clash.coordinator.lifecycle.epochs import Epoch
-from clash.coordinator.lifecycle.retention import RetentionEntry
+from clash.coordinator.lifecycle.retention import UNKNOWN_TIME, RetentionEntry
 from clash.coordinator.lifecycle.store_bootstrap import Bootstrap, RetainedState, bootstrap
 from clash.coordinator.lifecycle.watermarks import StreamClock
 from clash.model.relation import Relation
@@ -90,6 +90,15 @@ class Manifest:
             return self
         containers, lost_until, log = bootstrap(self.retained, bootstraps)
         return replace(self, containers=containers, lost_until=lost_until, retention=log)
+
+    def with_other_times(self, streams: Collection[str]) -> Manifest:
+        """The state under which these streams, of which nothing is stored, have another column as event time: that of earlier tuples is not
+        known, and their watermarks begin anew."""
+        if not streams:
+            return self
+        clocks = {name: clock for name, clock in self.clocks.items() if name not in streams}
+        unknown = {n: tuple(RetentionEntry(e.retained, UNKNOWN_TIME) for e in self.retention.get(n, ())) for n in streams}
+        return replace(self, clocks=clocks, retention={**self.retention, **unknown})
 
 
 _CODEC: Codec[Manifest] = Codec(Manifest)

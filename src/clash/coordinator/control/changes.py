@@ -11,6 +11,7 @@ import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from threading import Condition, Lock
+from typing import Any
 
 from clash.coordinator.control.job import QueryRequest
 from clash.coordinator.control.result_folders import refuse_mixed_columns
@@ -27,8 +28,8 @@ _LOG = logging.getLogger("clash")
 class Change:
     """The handle of a change that was requested."""
 
-    def __init__(self, description: str, query: str | None, settled: Condition) -> None:
-        self.description, self.query = description, query
+    def __init__(self, description: str, queries: tuple[str, ...], settled: Condition) -> None:
+        self.description, self.queries = description, queries
         self._settled = settled
         self._batch: int | None = None
         self._complete_from: int | None = None
@@ -44,8 +45,9 @@ class Change:
 
     @property
     def complete_from(self) -> int | None:
-        """The first batch from which on nothing can be missing that arrived before the query was added; None until that is known."""
-        return self._batch if self.query is None else self._complete_from
+        """The first batch from which on nothing can be missing that arrived before the change, of all queries that it concerns; None until
+        that is known."""
+        return self._complete_from if self.queries else self._batch
 
     def wait(self, timeout: float | str | None = None) -> int | None:
         """The first batch under the change; None if there is none within `timeout`, seconds or a duration. Without new data there is
@@ -109,7 +111,7 @@ class Changes:
         return self._request_query(f"replace {request.name}", request, lambda setup: setup.replace_query(request, history))
 
     def _request_query(self, description: str, request: QueryRequest, apply: Callable[[Setup], Setup]) -> Change:
-        return self._request(description, lambda setup: self._refuse_mixed_folders(setup, apply(setup)), request.name)
+        return self._request(description, lambda setup: self._refuse_mixed_folders(setup, apply(setup)), (request.name,))
 
     def remove_query(self, name: str) -> Change:
         return self._request(f"remove {name}", lambda setup: setup.remove_query(name))
@@ -122,6 +124,10 @@ class Changes:
         change = self._request(f"add stream {stream.name}", lambda setup: setup.add_stream(stream))
         change._batch = batch
         return change
+
+    def change_stream(self, name: str, options: Mapping[str, Any]) -> Change:
+        """Other options of a stream. Queries whose windows change with it are answered under the new ones from the same boundary on."""
+        return self._request(f"change stream {name}", lambda setup: setup.change_stream(name, options))
 
     def replan(self, plan: LogicalPlan) -> Change:
         """Use this plan, which has to fit the queries and workers of then."""
@@ -151,7 +157,7 @@ class Changes:
         return after
 
     def _request(
-        self, description: str, apply: Callable[[Setup], Setup], query: str | None = None, plan: LogicalPlan | None = None
+        self, description: str, apply: Callable[[Setup], Setup], queries: tuple[str, ...] = (), plan: LogicalPlan | None = None
     ) -> Change:
         with self._calls:
             with self._settled:
@@ -159,7 +165,7 @@ class Changes:
                     raise self._closed
                 before, running = self._pending, self._running
             setup = apply(before.setup)
-            change = Change(description, query, self._settled)
+            change = Change(description, queries or _with_other_windows(before.setup, setup), self._settled)
             trial = plan or self._plan(before, running, setup)
             with self._settled:
                 if self._pending is not before:  # a boundary came meanwhile: the same queries, of which some run by now
@@ -190,27 +196,34 @@ class Changes:
             if not left:
                 self._pending = Pending((), running.setup, None, False)
             elif taken is not None:
-                begun = {id(old): new for old, new in zip(taken.setup.queries, running.setup.queries, strict=True)}
-                queries = tuple(begun.get(id(query), query) for query in self._pending.setup.queries)
+                # A request is one query, whatever windows later changes give it.
+                begun = {id(old.request): new for old, new in zip(taken.setup.queries, running.setup.queries, strict=True)}
+                queries = tuple(
+                    query if (new := begun.get(id(query.request))) is None else replace(new, query=query.query)
+                    for query in self._pending.setup.queries
+                )
                 self._pending = replace(self._pending, changes=left, setup=replace(self._pending.setup, queries=queries))
             for change in settled:
                 change._batch = batch if change._batch is None else change._batch
-            self._incomplete += [change for change in settled if change.query is not None]
+            self._incomplete += [change for change in settled if change.queries]
             self._settled.notify_all()
 
     def complete(self, complete_from: Mapping[str, int]) -> None:
         """By query, the batch from which on its results are complete, as far as that is known."""
-        since = {query.name: query.batch for query in self._running.setup.queries}
+        begun = {query.name: query.batch for query in self._running.setup.queries if query.batch is not None}
         left = []
         for change in self._incomplete:
-            if change.query is not None and since.get(change.query) == change.batch:
-                change._complete_from = complete_from.get(change.query)
-                left += [change] if change._complete_from is None else []
+            batch = -1 if change.batch is None else change.batch
+            live = [name for name in change.queries if begun.get(name, batch + 1) <= batch]  # not removed or replaced since
+            if live and all(name in complete_from for name in live):
+                change._complete_from = max(batch, *(complete_from[name] for name in live))
+            elif live:
+                left.append(change)
         self._incomplete = left
 
     def refuse(self, taken: Pending, error: Exception) -> None:
-        """What was taken cannot be put into effect; the run continues as it was. What was requested on top of it is refused, too. A stream
-        stays: its handle has named a batch already. Where nothing was taken, the planner's own offer has failed."""
+        """What was taken cannot be put into effect; the run continues as it was. What was requested on top of it is refused, too. A new
+        stream stays: its handle has named a batch already. Where nothing was taken, the planner's own offer has failed."""
         _LOG.error("%s was given up: %s", ", ".join(change.description for change in taken.changes) or "a better plan", error)
         if not taken.changes:
             return
@@ -219,7 +232,9 @@ class Changes:
             for change in self._pending.changes:
                 if change not in in_effect:
                     change._error = error if isinstance(error, ClashError) else _refusal(error)
-            setup = replace(self._running.setup, streams=self._pending.setup.streams)
+            running = self._running.setup.streams_by_name
+            streams = tuple(running.get(stream.name, stream) for stream in self._pending.setup.streams)
+            setup = replace(self._running.setup, streams=streams)
             self._pending = Pending(in_effect, setup, self._running.plan if in_effect else None, False)
             self._settled.notify_all()
 
@@ -234,6 +249,12 @@ class Changes:
 
 def _refusal(error: Exception) -> ClashError:
     return ClashError("the change cannot be made", str(error), "the run continues as it was: request it again, or less at a time")
+
+
+def _with_other_windows(before: Setup, after: Setup) -> tuple[str, ...]:
+    """The queries that a change gives other windows."""
+    windows = {live.name: live.query.join.windows for live in before.queries}
+    return tuple(live.name for live in after.queries if live.name in windows and live.query.join.windows != windows[live.name])
 
 
 def _check_history(history: object) -> None:

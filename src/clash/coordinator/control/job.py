@@ -72,6 +72,8 @@ class ProgramRecord:
     cost: CostName
     layouts: LayoutRule
     mirs: bool
+    streams: tuple[Stream, ...] = ()
+    """As it declared them, without their columns: those are always what the DataFrames have. Earlier versions did not record them."""
 
 
 @dataclass(frozen=True)
@@ -94,7 +96,8 @@ class JobSpec:
 
     def record(self) -> ProgramRecord:
         queries = tuple(replace(query, text=query.meaning[0], windows=query.meaning[1]) for query in self.queries)
-        return ProgramRecord(queries, self.workers, self.strategy, self.cost, self.layouts, self.mirs)
+        streams = tuple(replace(stream, columns=()) for stream in self.streams)
+        return ProgramRecord(queries, self.workers, self.strategy, self.cost, self.layouts, self.mirs, streams)
 
 
 def refuse_taken_name(stream: str, names: Iterable[str]) -> None:

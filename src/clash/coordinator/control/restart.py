@@ -1,43 +1,49 @@
 """A program that starts again: what it declares now, compared with what it declared at its last start.
 
 Invariant: only what the *program* changed since its last start is a change. What calls changed at run time stays: queries that were added,
-removed or replaced, and the number of workers. A query that is live already under the same text is that query.
+removed or replaced, options of streams, and the number of workers. A query that is live already under the same text is that query.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import fields, replace
-from typing import Any
+from dataclasses import replace
 
 from clash.coordinator.control.job import JobSpec, ProgramRecord, QueryRequest, refuse_duplicates
 from clash.coordinator.control.setup import LiveQuery, Setup
+from clash.coordinator.control.stream_changes import merge_options, refused_differences
 from clash.errors import CheckpointError
-from clash.model.durations import show_duration
-from clash.model.stream import Stream
+from clash.model.query import Query
 
 _OPTIONS = ("workers", "strategy", "cost", "layouts", "mirs")
 _MAX_SHOWN = 5
+_POSSIBLE = (
+    "declare it as it was, or first remove the queries that read it, in a start of their own; columns that no query reads, window, "
+    "lateness, idle and keep may change at any start; for anything else use another checkpoint folder"
+)
 
 
-def setup_after_restart(running: Setup, last: ProgramRecord, job: JobSpec, uri: str) -> Setup:
+def setup_after_restart(running: Setup, last: ProgramRecord, job: JobSpec, uri: str, committed: Setup | None = None) -> Setup:
     """The set-up that the program wants now. `running`: the set-up of the checkpoint; `last`: what the program declared at its last
-    start."""
+    start; `committed`: the set-up of the last committed batch, where the running one has no batch yet."""
     queries = _queries(running, last, job.queries)
     options = {name: getattr(job, name) for name in _OPTIONS if getattr(job, name) != getattr(last, name)}
-    after = replace(running, queries=(), streams=job.streams, **options)
+    listed = {stream.name: stream for stream in last.streams}
+    streams = [merge_options(stream, listed.get(stream.name), running.streams_by_name.get(stream.name)) for stream in job.streams]
+    after = replace(running, queries=(), streams=tuple(streams), **options)
     refuse_duplicates(after.streams, [query.request if isinstance(query, LiveQuery) else query for query in queries])
-    continuing = [query for query in queries if isinstance(query, LiveQuery)]
-    read = {relation.stream for live in continuing for relation in live.query.join.relations}
-    conflicts = [*_stream_conflicts(running, after, read), *_strategy_conflicts(running, after)]
+    continuing = [query.query for query in queries if isinstance(query, LiveQuery)]
+    before = [running] if committed is None or committed == running else [running, committed]
+    conflicts = [*dict.fromkeys(_stream_conflicts(before, after, continuing)), *_strategy_conflicts(running, after)]
     if conflicts:
         raise CheckpointError(
             "the checkpoint belongs to another job",
             f"{uri}: {'; '.join(conflicts[:_MAX_SHOWN])}"
             + (f"; and {len(conflicts) - _MAX_SHOWN} more" if len(conflicts) > _MAX_SHOWN else ""),
-            "declare the streams as they were, or use another checkpoint folder",
+            _POSSIBLE,
         )
-    return replace(after, queries=tuple(query if isinstance(query, LiveQuery) else after.parse(query) for query in queries))
+    names = after.streams_by_name
+    return replace(after, queries=tuple(query.over(names) if isinstance(query, LiveQuery) else after.parse(query) for query in queries))
 
 
 def _queries(running: Setup, last: ProgramRecord, declared: Iterable[QueryRequest]) -> list[LiveQuery | QueryRequest]:
@@ -69,31 +75,14 @@ def _strategy_conflicts(old: Setup, new: Setup) -> Iterable[str]:
         yield f"strategy was {old.strategy!r}, now {new.strategy!r}: their stores are not the same"
 
 
-def _stream_conflicts(old: Setup, new: Setup, read: set[str]) -> Iterable[str]:
-    """Streams may be new, and those that no query reads may be missing; otherwise they have to be what they were."""
-    for name, stream in old.streams_by_name.items():
-        now = new.streams_by_name.get(name)
-        if now is None and name in read:
-            yield f"stream {name} is missing"
-        elif now is not None:
-            yield from _differences(stream, now)
-
-
-def _differences(old: Stream, new: Stream) -> Iterable[str]:
-    name, before, now = old.name, dict(old.columns), dict(new.columns)
-    for column in sorted({*before, *now}):
-        if column not in now:
-            yield f"column {name}.{column} is missing"
-        elif column not in before:
-            yield f"column {name}.{column} is new"
-        elif before[column] != now[column]:
-            yield f"column {name}.{column} was {before[column]}, now {now[column]}"
-    for field in fields(Stream):
-        was, is_now = getattr(old, field.name), getattr(new, field.name)
-        if field.name != "columns" and was != is_now:
-            yield f"{field.name} of stream {name} was {_shown(field.name, was)}, now {_shown(field.name, is_now)}"
-
-
-def _shown(field: str, value: Any) -> str:
-    """As a user writes it, not as it is recorded."""
-    return repr(show_duration(value)) if field in ("window", "lateness", "idle") and value is not None else repr(value)
+def _stream_conflicts(before: Iterable[Setup], after: Setup, continuing: Iterable[Query]) -> Iterable[str]:
+    """Streams may be new, and those that no query reads may be missing; otherwise stored rows and running queries say what may change."""
+    continuing = tuple(continuing)
+    read = {relation.stream for query in continuing for relation in query.join.relations}
+    for setup in before:
+        for name, stream in setup.streams_by_name.items():
+            now = after.streams_by_name.get(name)
+            if now is None and name in read:
+                yield f"stream {name} is missing"
+            elif now is not None:
+                yield from refused_differences(stream, now, [live.query for live in setup.queries], continuing)

@@ -6,10 +6,12 @@ program, calls at run time and a restart all become set-ups, so there is one way
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 from clash.coordinator.control.job import JobSpec, QueryRequest, refuse_duplicates, refuse_taken_name
+from clash.coordinator.control.stream_changes import stream_differences
 from clash.errors import OptionError
 from clash.hints import did_you_mean, listed
 from clash.model.query import Query
@@ -19,7 +21,7 @@ from clash.plan.logical import LogicalPlan, PlanRequest
 from clash.plan.options import CostName, LayoutRule, StrategyName, check_workers
 from clash.planner.optimize import plan_queries
 from clash.planner.solver import SolverProcess
-from clash.sql import parse_query
+from clash.sql import parse_query, with_stream_windows
 from clash.sql.statistics_text import normal_statistics
 
 _GAP = 0.05  # a plan that is provably this close to the optimum is not worth more of the solver's time
@@ -39,6 +41,10 @@ class LiveQuery:
     """The first arrival of that batch."""
     history: bool = True
     """Whether it also joins tuples that arrived before that batch."""
+    changed_batch: int | None = None
+    """The first batch under its present windows, where the window of a stream has changed since it began."""
+    changed_arrival: int | None = None
+    """The first arrival of that batch."""
     folder: str | None = None
     """The folder of its results below the checkpoint, where that is not its name: another query of that name has left other columns
     there."""
@@ -46,6 +52,20 @@ class LiveQuery:
     @property
     def name(self) -> str:
         return self.request.name
+
+    @property
+    def since(self) -> int | None:
+        """The first arrival under its present windows. What was stored before was retained for other windows, or for other queries."""
+        return self.arrival if self.changed_arrival is None else self.changed_arrival
+
+    def begins_with(self, batch: int) -> bool:
+        """Whether the batch is the first that answers it, or the first under its present windows."""
+        return batch in (self.batch, self.changed_batch)
+
+    def over(self, streams: Mapping[str, Stream]) -> LiveQuery:
+        """The query with the windows that its streams have now."""
+        query = with_stream_windows(self.query, streams, dict(self.request.windows))
+        return self if query is self.query else replace(self, query=query)
 
     def result_location(self, uri: str) -> tuple[str, str]:
         """The storage and the folder in it for the query's result files; `uri` is the checkpoint's."""
@@ -92,6 +112,22 @@ class Setup:
         refuse_taken_name(stream.name, self.streams_by_name)
         return replace(self, streams=(*self.streams, stream))
 
+    def change_stream(self, name: str, options: Mapping[str, Any]) -> Setup:
+        """Other options of a stream, as users write them. Queries that do not give a window of their own have that of the stream."""
+        stream = self.streams_by_name.get(name)
+        if stream is None:
+            names = self.streams_by_name
+            raise OptionError("unknown stream", repr(name), did_you_mean(str(name), names, f"streams are {listed(names)}"))
+        changed = stream.with_options(**options)
+        if changed.idle is not None and changed.lateness is None:
+            raise OptionError("idle needs lateness", f"stream {name}", "write idle=None as well, or a lateness")
+        return self.over(changed if other.name == name else other for other in self.streams)
+
+    def over(self, streams: Iterable[Stream]) -> Setup:
+        """The same queries over streams of the same names, which may be declared otherwise."""
+        after = replace(self, streams=tuple(streams))
+        return replace(after, queries=tuple(live.over(after.streams_by_name) for live in self.queries))
+
     def before_batch(self, batch: int) -> Setup:
         """The set-up as it was before that batch: queries that the batch is the first for have not begun."""
         return replace(self, queries=tuple(replace(q, batch=None, arrival=None) if q.batch == batch else q for q in self.queries))
@@ -132,17 +168,15 @@ class Setup:
 
     def fits(self, plan: LogicalPlan) -> bool:
         """Whether the plan is one for these queries and workers."""
-        windows = {name: tuple(given.items()) for name, given in plan.request.windows.items()}
-        planned = {query.name: QueryRequest(query.name, query.text, windows.get(query.name, ())).meaning for query in plan.queries}
-        return plan.workers == self.workers and planned == {query.name: query.request.meaning for query in self.queries}
+        planned = {query.name: query for query in plan.queries}
+        same_queries = planned.keys() == set(self.query_names) and all(live.query.means(planned[live.name]) for live in self.queries)
+        return plan.workers == self.workers and same_queries
 
     def has_plan_of(self, other: Setup) -> bool:
         """Whether both would be planned alike: streams that no query reads, and sinks, do not matter to a plan."""
-
-        def relevant(setup: Setup) -> tuple[object, ...]:
-            return [(query.name, query.request.meaning) for query in setup.queries], *(getattr(setup, name) for name in _OPTIONS)
-
-        return relevant(self) == relevant(other)
+        if self.query_names != other.query_names or any(getattr(self, name) != getattr(other, name) for name in _OPTIONS):
+            return False
+        return all(mine.query.means(its.query) for mine, its in zip(self.queries, other.queries, strict=True))
 
     def optimize(
         self,
@@ -183,8 +217,11 @@ def differences(before: Setup, after: Setup) -> list[str]:
             changes.append(f"query {name} replaced" + ("" if query.history else " without history"))
         elif query.request.sink != old[name].request.sink:
             changes.append(f"query {name} writes elsewhere")
-    changes += _each("stream", "added", set(after.streams_by_name) - set(before.streams_by_name))
-    changes += _each("stream", "removed", set(before.streams_by_name) - set(after.streams_by_name))
+    old_streams, new_streams = before.streams_by_name, after.streams_by_name
+    for name in sorted(old_streams.keys() & new_streams.keys()):
+        changes += stream_differences(old_streams[name], new_streams[name])
+    changes += _each("stream", "added", new_streams.keys() - old_streams.keys())
+    changes += _each("stream", "removed", old_streams.keys() - new_streams.keys())
     return changes + [
         f"{name} {getattr(before, name)} → {getattr(after, name)}" for name in _OPTIONS if getattr(before, name) != getattr(after, name)
     ]

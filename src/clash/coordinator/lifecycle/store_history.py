@@ -30,13 +30,23 @@ class StoreHistory:
     introduced: Mapping[str, Introduction] = field(default_factory=dict)
     """By intermediate store."""
     columns: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
-    """By base store and column, the arrival since which every row has the column."""
+    """By base store and column, the arrival since which every row has the column. Earlier versions did not record the stores of streams
+    with keep="all", whose columns could not change."""
     layouts: Mapping[str, LayoutVersion] = field(default_factory=dict)
     """By store, its layouts today and the generation since which it has them."""
 
-    def next(self, topology: Topology, generation: int, arrival: int, bootstraps: Mapping[str, str], same_rows: bool) -> StoreHistory:
+    def next(
+        self,
+        topology: Topology,
+        generation: int,
+        arrival: int,
+        bootstraps: Mapping[str, str],
+        same_rows: bool,
+        previous: Topology | None = None,
+    ) -> StoreHistory:
         """The history under the generation that begins with `arrival`. `bootstraps`: by new store, the store that it begins with a copy of.
-        Unless `same_rows`, rows of intermediate results have other columns than before, so all intermediate stores are new."""
+        Unless `same_rows`, rows of intermediate results have other columns than before, so all intermediate stores are new. `previous`: the
+        topology that this history is of."""
         before = self.introduced if same_rows else {}
         now = Introduction(generation, arrival)
         introduced = {store.id: before.get(store.id, now) for store in topology.stores if store.join is not None}
@@ -46,14 +56,17 @@ class StoreHistory:
             last = self.layouts.get(store.id)
             is_new = last is None or store.id in bootstraps or introduced.get(store.id) == now
             layouts[store.id] = today if last is None or is_new or last[1:] != today[1:] else last
-        return StoreHistory(introduced, self._columns(topology, arrival, bootstraps), layouts)
+        return StoreHistory(introduced, self._columns(topology, arrival, bootstraps, previous), layouts)
 
-    def _columns(self, topology: Topology, arrival: int, bootstraps: Mapping[str, str]) -> dict[str, dict[str, int]]:
-        complete = {stream.name for stream in topology.streams if stream.keep == "all"}
+    def _columns(
+        self, topology: Topology, arrival: int, bootstraps: Mapping[str, str], previous: Topology | None
+    ) -> dict[str, dict[str, int]]:
+        unrecorded = {} if previous is None else {s.id: {c.column: 0 for c in s.columns} for s in previous.stores if s.stream is not None}
         columns = {}
         for store in topology.stores:
-            if store.stream is not None and store.stream not in complete:
-                before = self.columns.get(bootstraps.get(store.id, store.id), {})
+            if store.stream is not None:
+                source = bootstraps.get(store.id, store.id)
+                before = self.columns.get(source, unrecorded.get(source, {}))
                 columns[store.id] = {column.column: before.get(column.column, arrival) for column in store.columns}
         return columns
 
@@ -61,13 +74,14 @@ class StoreHistory:
         self,
         containers: Iterable[ContainerRecord],
         added: Mapping[str, int],
-        without_history: Iterable[str],
+        without_history: Mapping[str, int],
         first_arrival: int,
         filled: frozenset[str],
         filling: frozenset[str],
     ) -> VisibilityBounds:
-        """Which stored rows the steps of each query may see. `added`: by query, its first arrival; `filled` and `filling`: the intermediate
-        stores whose earlier rows were filled in, or are being.
+        """Which stored rows the steps of each query may see. `added`: by query, its first arrival under its present windows;
+        `without_history`: by query without history, its first arrival; `filled` and `filling`: the intermediate stores whose earlier rows
+        were filled in, or are being.
 
         Of the containers' ages only how they compare with the bounds goes in, so that the bounds, and with them the topology, stay the same
         from batch to batch."""
@@ -75,6 +89,7 @@ class StoreHistory:
         oldest_arrival = min(oldest.values(), default=first_arrival)
         introduced = {store: since.arrival for store, since in self.introduced.items() if since.arrival > oldest_arrival}
         bounded_queries = {query: arrival for query, arrival in added.items() if arrival > oldest_arrival}
+        fresh = {query: arrival for query, arrival in without_history.items() if arrival > oldest_arrival}
         columns = {
             store: bounded
             for store, since_by_column in self.columns.items()
@@ -83,10 +98,10 @@ class StoreHistory:
         bounds = {
             *introduced.values(),
             *bounded_queries.values(),
+            *fresh.values(),
             *(since for by_column in columns.values() for since in by_column.values()),
         }
         if not bounds:
             return VisibilityBounds()
         oldest_bounds = {store: max((bound for bound in bounds if bound <= first), default=0) for store, first in oldest.items()}
-        fresh = frozenset(query for query in without_history if query in bounded_queries)
         return VisibilityBounds(introduced, filled & introduced.keys(), filling, bounded_queries, fresh, columns, oldest_bounds)
