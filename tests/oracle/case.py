@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cached_property, lru_cache
 from typing import Any
@@ -36,23 +36,27 @@ class Ask:
 
 @dataclass(frozen=True)
 class Change:
-    """What is asked for while it runs: `add` or `replace` (by `ask`), `remove` (`name`), `rescale` (`workers`), or one more `stream`
-    (`name`), of which nothing comes before it is read."""
+    """What is asked for while it runs: `add` or `replace` (by `ask`), `remove` (`name`), `rescale` (`workers`), one more `stream` (`name`),
+    of which nothing comes before it is read, or other `options` of a stream (`name`). `declare`: what a program does by its start."""
 
     kind: str
     ask: Ask | None = None
     name: str = ""
     history: bool = True
     workers: int = 0
+    options: tuple[tuple[str, str | None], ...] = ()
+    streams: tuple[Stream, ...] = ()
 
 
 @dataclass(frozen=True)
 class Program:
-    """What a program asks for at its start. `streams`: those that it declares beside the ones that were there."""
+    """What a program asks for at its start. `streams`: those that it declares beside the ones that were there; `declared`: those that it
+    declares otherwise than before."""
 
     queries: tuple[Ask, ...]
     workers: int = 2
     streams: tuple[str, ...] = ()
+    declared: tuple[Stream, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -95,18 +99,27 @@ class Setting:
 
 @dataclass(frozen=True)
 class Life:
-    """A query from the batch in which it was first asked to that in which it no longer was; a name may have several. `complete`: the batch
-    from which on nothing is missing; None: not known yet."""
+    """A query, under the same windows, from the batch in which it was first asked to that in which it no longer was; a name may have
+    several. `complete`: the batch from which on nothing is missing; None: not known yet. `began`: the first batch, if it had other windows
+    then. `streams`: as they were declared when it was asked, with the windows of its time; none: as the case has them. `since`: the
+    columns that were not there from the first, and the batch from which on they are."""
 
     ask: Ask
     first: int = 0
     end: int | None = None
     history: bool = True
     complete: int | None = 0
+    began: int | None = None
+    streams: tuple[Stream, ...] = ()
+    since: tuple[tuple[str, str, int], ...] = ()
 
     @property
     def key(self) -> str:
         return f"{self.ask.name}@{self.first}" if self.first else self.ask.name
+
+    @property
+    def origin(self) -> int:
+        return self.first if self.began is None else self.began
 
     def lives(self, batch: int) -> bool:
         return self.first <= batch and (self.end is None or batch < self.end)
@@ -118,6 +131,8 @@ class Case:
     queries: tuple[Ask, ...]
     batches: tuple[Batch, ...]
     setting: Setting = field(default_factory=Setting)
+    hidden: tuple[tuple[str, str], ...] = ()
+    """Columns that the first program does not declare; rows have them all the same, for later ones."""
 
     @property
     def by_name(self) -> dict[str, Stream]:
@@ -140,8 +155,8 @@ class Case:
         """Streams that are read whatever is asked, for queries to come."""
         return frozenset(s.name for s in self.streams if s.keep == "all")
 
-    def parse(self, ask: Ask) -> Query:
-        return _parse(ask, self.streams)
+    def parse(self, ask: Ask, streams: tuple[Stream, ...] = ()) -> Query:
+        return _parse(ask, streams or self.streams)
 
     @property
     def programs(self) -> tuple[Program, ...]:
@@ -160,13 +175,23 @@ class Case:
         """Those that the first program declares: the others come later."""
         later = {name for program in self.programs for name in program.streams}
         later |= {change.name for batch in self.batches for change in batch.changes if change.kind == "stream"}
-        return tuple(stream for stream in self.streams if stream.name not in later)
+        return tuple(self.shown(stream) for stream in self.streams if stream.name not in later)
+
+    def shown(self, stream: Stream) -> Stream:
+        """The stream as it is declared first."""
+        return replace(stream, columns=tuple(column for column in stream.columns if (stream.name, column[0]) not in self.hidden))
+
+    @property
+    def evolves(self) -> bool:
+        """Is a stream ever declared otherwise?"""
+        programs = any(program.declared for program in self.programs)
+        return bool(self.hidden) or programs or any(change.kind == "options" for batch in self.batches for change in batch.changes)
 
     @property
     def changes(self) -> bool:
         """Does anything change while it runs?"""
         more = any(batch.changes or batch.program or batch.second or batch.plan_seed is not None for batch in self.batches)
-        return more or self.setting.adaptive
+        return more or self.setting.adaptive or self.evolves
 
     def reads(self, ask: Ask) -> frozenset[str]:
         return frozenset(relation.stream for relation in self.parse(ask).join.relations)
@@ -187,8 +212,12 @@ def arrow_kind(kind: str) -> pa.DataType:
     return _KINDS[kind]
 
 
-def table(stream: Stream, rows: Sequence[Row]) -> pa.Table:
-    columns = zip(*rows, strict=True) if rows else [()] * len(stream.columns)
+def table(stream: Stream, rows: Sequence[Row], whole: Stream | None = None) -> pa.Table:
+    """`whole`: the stream with the columns that the rows have, if the table is to have others."""
+    columns: Iterable[Sequence[Any]] = zip(*rows, strict=True) if rows else [()] * len((whole or stream).columns)
+    if whole is not None:
+        by_name = dict(zip((name for name, _ in whole.columns), columns, strict=True))
+        columns = [by_name[name] for name, _ in stream.columns]
     fields = [pa.field(name, arrow_kind(kind)) for name, kind in stream.columns]
     return pa.table([pa.array(list(c), f.type) for c, f in zip(columns, fields, strict=True)], schema=pa.schema(fields))
 

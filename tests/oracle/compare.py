@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 
 from clash.coordinator.control.setup import LiveQuery
 from clash.coordinator.inspection import result_schema
 from clash.state.memory_storage import MemoryStorage
 
-from .case import Ask, Case, Life, Row, plain_rows
+from .case import Case, Life, Row, plain_rows
 from .oracle import Expected, expect
 from .runs import Run
 from .starts import quick_planner
@@ -32,7 +33,7 @@ def ran(case: Case) -> Iterator[Run]:
 def differences(case: Case) -> list[str]:
     """What differs from the oracle; nothing if all is well."""
     with ran(case) as run:
-        expected = expect(case, run.lives, run.begins)
+        expected = expect(case, run.lives, run.begins, run.declarations)
         return [
             *run.wrong,
             *_in_batches(run, expected),
@@ -64,19 +65,22 @@ def _in_life(run: Run, life: Life, expected: Expected) -> Iterator[str]:
 
 def _complete_at_once(run: Run, life: Life) -> str | None:
     """Why nothing can be missing from the beginning, if so."""
+    case = run.case
+    if life.began is not None or life.first == 0:
+        return None
     if not life.history:
         return "it has no history"
-    case = run.case
-    if life.first == 0:
-        return None
     before = [other for other in run.lives if other.lives(life.first - 1) and other.history]
     if any(
         (o.ask.text, sorted(o.ask.windows)) == (life.ask.text, sorted(life.ask.windows))
+        and run.query(o).means(replace(run.query(life), name=o.ask.name))
         and o.complete is not None
         and o.complete <= life.first
         for o in before
     ):
         return "an equal query was there"
+    if case.evolves:
+        return None
     query = case.parse(life.ask)
     for relation, window in query.join.windows:
         stream = case.by_name[relation.stream]
@@ -100,8 +104,8 @@ def _in_results(run: Run) -> Iterator[str]:
         schema = result_schema(_live(run, name).query)
         wanted: Counter[Row] = Counter()
         for life in reversed([life for life in run.lives if life.ask.name == name]):
-            outputs = [(o.name, o.expression.type) for o in run.case.parse(life.ask).outputs]
-            last = [(o.name, o.expression.type) for o in run.case.parse(_last(run, name)).outputs]
+            outputs = [(o.name, o.expression.type) for o in run.query(life).outputs]
+            last = [(o.name, o.expression.type) for o in run.query(_last(run, name)).outputs]
             if outputs != last:
                 break
             for (_, row), count in run.found[life.key].items():
@@ -111,8 +115,8 @@ def _in_results(run: Run) -> Iterator[str]:
             yield f"{name} has another schema than it says"
 
 
-def _last(run: Run, name: str) -> Ask:
-    return [life.ask for life in run.lives if life.ask.name == name][-1]
+def _last(run: Run, name: str) -> Life:
+    return [life for life in run.lives if life.ask.name == name][-1]
 
 
 def _in_late(run: Run, expected: Expected) -> Iterator[str]:
@@ -122,7 +126,7 @@ def _in_late(run: Run, expected: Expected) -> Iterator[str]:
         if run.case.changes:  # other columns at other times
             names = [stream.time] if stream.time is not None else []
             found = found.select(names or found.column_names[:1])
-        at = [[name for name, _ in stream.columns].index(name) for name in found.column_names]
+        at = [[name for name, _ in run.case.by_name[stream.name].columns].index(name) for name in found.column_names]
         wanted: Counter[tuple[object, ...]] = Counter()
         for row, count in expected.late[stream.name].items():
             wanted[tuple(row[i] for i in at)] += count

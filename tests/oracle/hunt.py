@@ -1,5 +1,6 @@
 """Thousands of random histories: `python -m tests.oracle.hunt FIRST COUNT [JOBS] [--changes]`. For each one that goes wrong: its seed,
-what is wrong, and the smallest history that shows it, as Python. With `--changes` queries come and go, and plans and workers change."""
+what is wrong, and the smallest history that shows it, as Python. With `--changes` queries come and go, and plans and workers change;
+streams as well in every other history, or in all of them with `--streams`."""
 
 from __future__ import annotations
 
@@ -13,17 +14,20 @@ from multiprocessing import get_context
 from random import Random
 
 from .case import Case
+from .evolution import evolving_history
 from .generate import random_case
 from .histories import random_history
 from .shrink import failure, smallest
 
 
-def drawn(seed: int, changes: bool) -> Case:
+def drawn(seed: int, changes: bool, streams: bool = False) -> Case:
+    if streams or (changes and seed % 2):
+        return evolving_history(Random(seed))
     return (random_history if changes else random_case)(Random(seed))
 
 
-def look_at(seed: int, changes: bool = False) -> tuple[int, str | None]:
-    return seed, failure(drawn(seed, changes))
+def look_at(seed: int, changes: bool = False, streams: bool = False) -> tuple[int, str | None]:
+    return seed, failure(drawn(seed, changes, streams))
 
 
 def report(seed: int, what: str, case: Case) -> Iterator[str]:
@@ -35,14 +39,14 @@ def report(seed: int, what: str, case: Case) -> Iterator[str]:
     yield pprint.pformat(small, width=140)
 
 
-def main(first: int, count: int, jobs: int = 1, changes: bool = False) -> int:
+def main(first: int, count: int, jobs: int = 1, changes: bool = False, streams: bool = False) -> int:
     began, bad = time.monotonic(), 0
-    seeds, look = range(first, first + count), partial(look_at, changes=changes)
+    seeds, look = range(first, first + count), partial(look_at, changes=changes, streams=streams)
     with ProcessPoolExecutor(jobs, get_context("spawn")) as pool:
         for seed, what in pool.map(look, seeds, chunksize=5) if jobs > 1 else map(look, seeds):
             if what is not None:
                 bad += 1
-                for line in report(seed, what, drawn(seed, changes)):
+                for line in report(seed, what, drawn(seed, changes, streams)):
                     sys.stdout.write(line + "\n")
                 sys.stdout.flush()
             elif seed % 100 == 99:
@@ -54,4 +58,5 @@ def main(first: int, count: int, jobs: int = 1, changes: bool = False) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(*(int(word) for word in sys.argv[1:] if word != "--changes"), changes="--changes" in sys.argv))
+    flags = {"changes": "--changes" in sys.argv, "streams": "--streams" in sys.argv}
+    sys.exit(main(*(int(word) for word in sys.argv[1:] if not word.startswith("--")), **flags))

@@ -10,6 +10,9 @@ import duckdb
 import pyarrow as pa
 
 from clash.model.query import Query
+from clash.model.relation import Attribute
+from clash.model.stream import Stream
+from clash.topology.columns import query_attributes
 
 from .case import Case, Life, Row, plain, plain_rows, table, tau
 
@@ -32,40 +35,50 @@ class Expected:
     watermarks: list[dict[str, int | None]] = field(default_factory=list)
 
 
-def expect(case: Case, lives: Sequence[Life] | None = None, begins: Mapping[str, int] | None = None) -> Expected:
+def expect(
+    case: Case,
+    lives: Sequence[Life] | None = None,
+    begins: Mapping[str, int] | None = None,
+    declared: Sequence[Mapping[str, Stream]] | None = None,
+) -> Expected:
     """`lives`: of the queries, if they change. A new query's results may lack rows of a stream that nobody had read: those are expected
     too, unless they would have made rows late that came after them. `begins`: per stream the batch from which on there are rows of it, if
-    not all are there from the first."""
+    not all are there from the first; `declared`: per batch the streams as they are declared, if that changes. Rows that came before a
+    column are no part of what a query gives that reads it."""
     lives = [Life(ask) for ask in case.queries] if lives is None else lives
-    queries = {life.key: case.parse(life.ask) for life in lives}
+    declared = [case.by_name] * len(case.batches) if declared is None else declared
+    kept = [frozenset(name for name, stream in streams.items() if stream.keep == "all") for streams in declared]
+    queries = {life.key: case.parse(life.ask, life.streams) for life in lives}
     reads = {key: frozenset(r.stream for r in query.join.relations) for key, query in queries.items()}
     there = [
         frozenset(s.name for s in case.streams if begins is None or at >= begins.get(s.name, len(case.batches)))
         for at in range(len(case.batches))
     ]
-    used = [names & case.kept.union(*(reads[life.key] for life in lives if life.lives(at))) for at, names in enumerate(there)]
+    used = [names & kept[at].union(*(reads[life.key] for life in lives if life.lives(at))) for at, names in enumerate(there)]
     found = Expected(late={stream.name: Counter() for stream in case.streams})
-    admitted = _admit(case, found, used)
-    every = [names & case.kept.union(*reads.values()) for names in there]
-    all_of_them = admitted if every == used else _admit(case, Expected(late=defaultdict(Counter)), every)
+    admitted = _admit(case, found, used, declared)
+    every = [names & kept[at].union(*reads.values()) for at, names in enumerate(there)]
+    all_of_them = admitted if every == used else _admit(case, Expected(late=defaultdict(Counter)), every, declared)
     fits = {name for name, rows in all_of_them.items() if [row for row in rows if name in used[row[1]]] == admitted[name]}
     for rows in [admitted] if all_of_them is admitted else [admitted, all_of_them]:
         mine = [life for life in lives if (reads[life.key] <= fits) == (rows is all_of_them)]
-        if mine:
-            _load(case, rows)
-        for life in mine:
-            answer = _DB.sql(duck_text(queries[life.key], case)).to_arrow_table()
+        loaded: tuple[Stream, ...] | None = None
+        for life in sorted(mine, key=lambda life: str(life.streams)):
+            if loaded != life.streams:
+                _load(case, rows, life.streams)
+                loaded = life.streams
+            answer = _DB.sql(duck_text(queries[life.key], case, life)).to_arrow_table()
             told = [(row[-1], row[-2], row[:-2]) for row in plain_rows(answer.columns)]
             found.results[life.key] = Counter(
-                (last, row) for first, last, row in told if life.lives(last) and (life.history or first >= life.first)
+                (last, row) for first, last, row in told if life.lives(last) and (life.history or first >= life.origin)
             )
     return found
 
 
-def _load(case: Case, admitted: _Admitted) -> None:
-    for stream in case.streams:
+def _load(case: Case, admitted: _Admitted, streams: Sequence[Stream]) -> None:
+    for stream in streams or case.streams:
         rows = admitted[stream.name]
-        loaded = _naive(table(stream, [row for _, _, row in rows]))
+        loaded = _naive(table(stream, [row for _, _, row in rows], case.by_name[stream.name]))
         loaded = loaded.append_column(f"__tau_{stream.name}", pa.array([t for t, _, _ in rows], pa.int64()))
         loaded = loaded.append_column(f"__batch_{stream.name}", pa.array([b for _, b, _ in rows], pa.int64()))
         _DB.register("__loaded", loaded)
@@ -73,20 +86,26 @@ def _load(case: Case, admitted: _Admitted) -> None:
         _DB.unregister("__loaded")
 
 
-def duck_text(query: Query, case: Case) -> str:
+def duck_text(query: Query, case: Case, life: Life | None = None) -> str:
     """The query's own text, with its windows as conditions and the batches of the last and of the first row as more columns."""
     select, _, rest = query.text.partition("\nFROM ")
     windows = dict(query.join.windows)
     taus = [f"{alias}.__tau_{relation.stream}" for alias, relation in query.aliases]
     batches = [f"{alias}.__batch_{relation.stream}" for alias, relation in query.aliases]
     if select.endswith(" *"):
-        columns = [f"{a}.{c}" for a, relation in query.aliases for c, _ in case.by_name[relation.stream].columns]
+        streams = {stream.name: stream for stream in (life.streams if life is not None else ()) or case.streams}
+        columns = [f"{a}.{c}" for a, relation in query.aliases for c, _ in streams[relation.stream].columns]
         select = f"{select.removesuffix('*')}{', '.join(columns)}"
     conditions = [
         f"(GREATEST({', '.join(taus)}) - {own} <= {windows[relation]})"
         for own, (_, relation) in zip(taus, query.aliases, strict=True)
         if windows[relation] is not None
     ]
+    read = query_attributes(query)
+    for alias, relation in query.aliases:
+        for name, column, batch in () if life is None else life.since:
+            if name == relation.stream and Attribute(relation, column) in read:
+                conditions.append(f"({alias}.__batch_{name} >= {batch})")
     ends = ", ".join(f"{end}({', '.join(batches)}) AS __{end}" for end in ("GREATEST", "LEAST"))
     text = f"{select}, {ends} FROM {rest}"
     if not conditions:
@@ -94,7 +113,7 @@ def duck_text(query: Query, case: Case) -> str:
     return f"{text} {'AND' if ' WHERE ' in rest else 'WHERE'} {' AND '.join(conditions)}"
 
 
-def _admit(case: Case, found: Expected, used: list[frozenset[str]]) -> _Admitted:
+def _admit(case: Case, found: Expected, used: list[frozenset[str]], declared: Sequence[Mapping[str, Stream]]) -> _Admitted:
     """A watermark is of earlier batches alone, and never falls; a stream that no query reads has none, and counts for nobody. `used`: per
     batch, the streams that are read."""
     admitted: _Admitted = {stream.name: [] for stream in case.streams}
@@ -102,7 +121,7 @@ def _admit(case: Case, found: Expected, used: list[frozenset[str]]) -> _Admitted
     marks = dict.fromkeys(admitted, LOWEST)
     seen: dict[str, int] = {}
     for number, batch in enumerate(case.batches):
-        streams = [stream for stream in case.streams if stream.name in used[number]]
+        streams = [declared[number].get(stream.name, stream) for stream in case.streams if stream.name in used[number]]
         for stream in streams:
             if number == 0 or stream.name not in used[number - 1]:
                 seen[stream.name] = batch.now  # what is read anew has not been idle
@@ -116,7 +135,7 @@ def _admit(case: Case, found: Expected, used: list[frozenset[str]]) -> _Admitted
         for stream in streams:
             rows = batch.rows.get(stream.name, ())
             for row in rows:
-                time = tau(stream, row, batch.now)
+                time = tau(case.by_name[stream.name], row, batch.now)
                 if time is None or time < marks[stream.name]:
                     found.late[stream.name][plain(row)] += 1
                 else:

@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
+
+from clash.errors import QueryError
+from clash.model.stream import Stream
+from clash.sql import parse_query
 
 from .case import Ask, Change, Program
 
@@ -33,6 +38,33 @@ def started(live: Live, last: Program, now: Program) -> tuple[Change, ...]:
     if now.workers != last.workers:
         found.append(Change("rescale", workers=now.workers))
     return tuple(found)
+
+
+def changed_streams(change: Change, runs: Mapping[str, Stream]) -> tuple[Stream, ...]:
+    """The streams that a change declares otherwise."""
+    if change.kind == "options" and change.name in runs:
+        return (runs[change.name].with_options(**dict(change.options)),)  # type: ignore[arg-type]
+    return change.streams
+
+
+def readable(ask: Ask, streams: Mapping[str, Stream]) -> bool:
+    """Are the streams and columns of a query there?"""
+    try:
+        parse_query(ask.name, ask.text, streams, dict(ask.windows))
+    except QueryError:
+        return False
+    return True
+
+
+def merged(listed: Mapping[str, Stream], last: Mapping[str, Stream], runs: Mapping[str, Stream]) -> dict[str, Stream]:
+    """The streams as a program wants them. Options that it declares as at its `last` start stay as they are, whoever changed them."""
+    found = {}
+    for name, stream in listed.items():
+        if name in last and name in runs:
+            kept = [option for option in ("window", "lateness", "idle", "keep") if getattr(stream, option) == getattr(last[name], option)]
+            stream = replace(stream, **{option: getattr(runs[name], option) for option in kept})
+        found[name] = stream
+    return found
 
 
 def same(one: Ask | None, other: Ask) -> bool:

@@ -71,6 +71,8 @@ def _smaller(case: Case) -> Iterator[Case]:
         rows = {name: (*first.rows.get(name, ()), *second.rows.get(name, ())) for name in {**first.rows, **second.rows}}
         one = replace(first, rows=rows, changes=(*first.changes, *second.changes))
         yield replace(case, batches=(*case.batches[: at - 1], one, *case.batches[at + 1 :]))
+    for at in range(len(case.hidden)):
+        yield replace(case, hidden=case.hidden[:at] + case.hidden[at + 1 :])
     for workers in range(1, case.setting.workers):
         yield replace(case, setting=replace(case.setting, workers=workers))
     if case.setting.plan_seed is not None:
@@ -102,6 +104,9 @@ def _fewer(batch: Batch) -> Iterator[Batch]:
         yield replace(batch, changes=batch.changes[:at] + batch.changes[at + 1 :])
         if not change.history:
             yield replace(batch, changes=(*batch.changes[:at], replace(change, history=True), *batch.changes[at + 1 :]))
+        for option in range(len(change.options) if len(change.options) > 1 else 0):
+            fewer = replace(change, options=change.options[:option] + change.options[option + 1 :])
+            yield replace(batch, changes=(*batch.changes[:at], fewer, *batch.changes[at + 1 :]))
         if change.workers > 1:
             yield replace(batch, changes=(*batch.changes[:at], replace(change, workers=change.workers - 1), *batch.changes[at + 1 :]))
     if batch.quiet:
@@ -117,6 +122,8 @@ def _fewer(batch: Batch) -> Iterator[Batch]:
 def _less(program: Program) -> Iterator[Program]:
     for at in range(len(program.queries)):
         yield replace(program, queries=program.queries[:at] + program.queries[at + 1 :])
+    for at in range(len(program.declared)):
+        yield replace(program, declared=program.declared[:at] + program.declared[at + 1 :])
     for at in range(len(program.streams)):
         yield replace(program, streams=program.streams[:at] + program.streams[at + 1 :])
     for workers in range(1, program.workers):

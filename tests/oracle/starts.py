@@ -9,6 +9,7 @@ from random import Random
 from unittest.mock import patch
 
 import clash
+from clash.coordinator.control.setup import Setup
 from clash.inprocess.engine import InProcessEngine
 from clash.model.stream import Stream
 from clash.optimizer import Plan
@@ -47,6 +48,13 @@ def plan_of(case: Case) -> Plan:
 def alone(case: Case) -> float:
     """Stores that belong to a query stay with it: no plan moves their rows to others."""
     return 1.0 if case.setting.strategy == "independent" else 0.0
+
+
+def plan_over(case: Case, setup: Setup, seed: int | None) -> Plan:
+    """A random plan for a set-up. A live query may read fewer columns than its text would now."""
+    base = Plan.of(replace(setup, strategy="independent", cost="probe", mirs=False).optimize(None))
+    plan = random_plan(Random(seed), base, alone(case))
+    return replace(plan, request=replace(plan.request, strategy=case.setting.strategy))
 
 
 def plan_for(case: Case, asks: Mapping[str, Ask], streams: Sequence[Stream], workers: int, seed: int | None, owned: float | None) -> Plan:

@@ -86,7 +86,7 @@ def test_rows_that_lack_a_column_are_never_read() -> None:
 
 def test_queries_without_history_start_where_they_were_added() -> None:
     made = _chain(
-        VisibilityBounds(introduced={_id_of_st(): 100}, without_history=frozenset(["q1"]), added={"q1": 80}, oldest={"s_S": 50, "s_T": 70})
+        VisibilityBounds(introduced={_id_of_st(): 100}, without_history={"q1": 80}, added={"q1": 80}, oldest={"s_S": 50, "s_T": 70})
     )
     assert topology_from_json(topology_to_json(made)) == made
     assert made.starts == (("q1", 80),)

@@ -53,7 +53,7 @@ def test_an_intermediate_row_carries_the_times_of_its_parts() -> None:
 def test_results_carry_their_first_arrival_where_a_query_has_no_history() -> None:
     streams = [stream("R"), stream("S")]
     plan = clash.optimize({"q": JOIN}, streams=streams, workers=1, time_limit=0.0)
-    bounds = VisibilityBounds(added={"q": arrival(3)}, without_history=frozenset(["q"]), oldest={"s_S": 0, "s_R": 0})
+    bounds = VisibilityBounds(without_history={"q": arrival(3)}, oldest={"s_S": 0, "s_R": 0})
     found = checkpoint(plan, bounds)
     containers = containers_of(found, "s_S", stored(found, "s_S", [1, 4], a=1, v=[1, 4]))
     (result,) = probe_step(found.plan, found.step("R", "S"), probing(found, "R", [8], a=1), containers, 10)

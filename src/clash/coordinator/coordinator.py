@@ -26,7 +26,7 @@ from clash.coordinator.checkpoint.manifest import Manifest, write_manifest
 from clash.coordinator.checkpoint.spark_seal import SparkSeal
 from clash.coordinator.cleanup import leftovers, obsolete_after
 from clash.coordinator.committed_batch import CommittedBatch
-from clash.coordinator.control.changes import Changes, Pending, RunningSetup
+from clash.coordinator.control.changes import Change, Changes, Pending, RunningSetup
 from clash.coordinator.control.folder_owner import ResultFolders
 from clash.coordinator.control.job import JobSpec
 from clash.coordinator.control.result_folders import assign_result_folders
@@ -41,6 +41,7 @@ from clash.coordinator.recovery import Recovered, establish, recover
 from clash.errors import CheckpointError, ClashError
 from clash.model.block_columns import NUMBER_BITS
 from clash.model.statistics import Statistics
+from clash.model.stream import Stream
 from clash.plan.logical import LogicalPlan
 from clash.protocol.batch import BatchSpec, Tuning
 from clash.protocol.messages import Payload
@@ -138,6 +139,12 @@ class Coordinator:
     def planning_statistics(self) -> Statistics | None:
         """What plans are made with: the last estimate, else what was given."""
         return self.replanner.latest or self.job.statistics or self.generation.plan.request.statistics
+
+    def add_stream(self, stream: Stream) -> Change:
+        """One stream more, as if the program had declared it: the next start of the program is compared with that."""
+        change = self.changes.add_stream(stream, self.last + 1)
+        self.job = replace(self.job, streams=(*self.job.streams, stream))
+        return change
 
     def read_more(self, streams: Iterable[str]) -> None:
         """Spark is to read these streams, too, from its next start on, and the next batch that is not decided yet begins an epoch."""

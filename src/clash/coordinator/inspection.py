@@ -34,6 +34,13 @@ def explain_running(coordinator: Coordinator, format: Format = "text") -> str:
     return explain(coordinator.generation.plan, coordinator.generation.topology, format)
 
 
+def complete_from(coordinator: Coordinator) -> dict[str, int | None]:
+    """By query of the last committed batch, the batch from which on its results are complete."""
+    manifest = coordinator.manifest
+    queries = coordinator.log.read(manifest.generation).setup.query_names if manifest.batch >= 0 else ()
+    return {name: manifest.complete_from.get(name) for name in queries}
+
+
 def outlines(coordinator: Coordinator) -> list[dict[str, Any]]:
     """Every generation so far, oldest first: when and why it began, and what it cost beside what was expected."""
     return coordinator.log.outlines(coordinator.manifest.costs, coordinator.generation.number)

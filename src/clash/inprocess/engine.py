@@ -86,7 +86,7 @@ class InProcessEngine:
         return self.coordinator.changes.rescale(workers)
 
     def add_stream(self, stream: Stream) -> Change:
-        return self._reading(self.coordinator.changes.add_stream(stream, self.coordinator.last + 1))
+        return self._reading(self.coordinator.add_stream(stream))
 
     def change_stream(self, name: str, **options: Any) -> Change:
         """Other options of a stream: window, lateness, idle, keep."""

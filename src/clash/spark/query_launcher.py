@@ -38,8 +38,10 @@ class QueryLauncher:
         read = order[: self._sources]
         self._read = frozenset(read)
         types = {name: {field.name: field.dataType.simpleString() for field in self.frames[name].schema.fields} for name in read}
-        columns = {name: plan.ingest[name].columns if name in plan.ingest else () for name in read}
-        packed = assign_packed_columns({name: [(column.name, types[name][column.name]) for column in columns[name]] for name in read})
+        ingest = {name: plan.ingest[name].columns if name in plan.ingest else () for name in read}
+        # A DataFrame may have lost a column that the plan of the last batch read: the next batch begins a plan that does not.
+        columns = {name: [(c.name, types[name][c.name]) for c in ingest[name] if c.name in types[name]] for name in read}
+        packed = assign_packed_columns(columns)
         self.stored = plain_parquet_columns({name: self.frames[name] for name, _ in packed})
         return pack_streams(self.frames, packed, frozenset(plan.streams) if self.stored is None else frozenset()), packed
 

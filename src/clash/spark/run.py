@@ -23,7 +23,7 @@ from clash.explain.formats import Format
 from clash.hints import did_you_mean, listed
 from clash.model.durations import parse_timeout
 from clash.model.statistics import Statistics
-from clash.model.stream import Keep, Stream
+from clash.model.stream import UNCHANGED, Keep, Stream
 from clash.protocol.result_files import LATE, published_path
 from clash.sinks import Sink
 from clash.spark.batch_function import BatchFunction
@@ -144,10 +144,26 @@ class Run:
         with self._supervisor.active(f"stream {name} cannot be added"):
             if name not in self._coordinator.changes.setup.streams_by_name:  # before it is declared: a batch may read it at once
                 self._launcher.frames[name] = df
-            change = self._coordinator.changes.add_stream(stream, self._coordinator.last + 1)
+            change = self._coordinator.add_stream(stream)
             self._declare(stream, df)
             self._read_more()
         warn_about_stream(stream, df)
+        return change
+
+    def change_stream(
+        self,
+        name: str,
+        window: str | None = UNCHANGED,
+        lateness: str | None = UNCHANGED,
+        idle: str | None = UNCHANGED,
+        keep: str = UNCHANGED,
+    ) -> Change:
+        """Other options of a stream, from the next epoch boundary on; None is no window, no lateness, no idle time. Queries that have the
+        stream's window have the new one from then on."""
+        options = {"window": window, "lateness": lateness, "idle": idle, "keep": keep}
+        with self._supervisor.active(f"stream {name} cannot be changed"):
+            change = self._coordinator.changes.change_stream(name, options)
+            self._read_more()
         return change
 
     def _request(self, request: QueryRequest, sink: Sink | None, call: Callable[[], Change]) -> Change:
@@ -186,6 +202,11 @@ class Run:
     def queries(self) -> dict[str, str]:
         """The live queries by name: those of the batch that was begun last."""
         return {query.name: query.request.text for query in self._coordinator.generation.setup.queries}
+
+    @property
+    def complete_from(self) -> dict[str, int | None]:
+        """By live query, the batch from which on no result can be missing for want of retained rows; None while that is not known."""
+        return inspection.complete_from(self._coordinator)
 
     @property
     def generations(self) -> list[dict[str, Any]]:

@@ -247,6 +247,20 @@ def test_what_is_retained_may_change() -> None:
     assert pairs(run) == [(0, 2), (1, 2)]
 
 
+def test_a_stream_that_nobody_reads_may_be_retained_for_a_while() -> None:
+    """Once, its store stayed in the plan, without anything that bounds it."""
+    run = engine(stream("R"), stream("S"), stream("T"))
+    run.batch({"T": rows(0, 0)})
+    for keep, stored in (("all", True), ("needed", False), ("all", True)):
+        run.change_stream("T", keep=keep)
+        run.batch({"T": rows(1, 1)})
+        assert ("s_T" in run.coordinator.generation.topology.store) == stored
+    change = run.add_query("p", "SELECT T.v AS t, S.v AS s FROM T JOIN S ON T.k = S.k")
+    run.batch({"S": rows(2, 2)})
+    assert pairs(run, "p") == [(1, 2)]
+    assert change.complete_from is None  # of what came while it was not retained nothing is known
+
+
 @pytest.mark.parametrize(
     ("name", "options", "what"),
     [

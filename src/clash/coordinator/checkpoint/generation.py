@@ -25,6 +25,7 @@ from clash.plan.validate_topology import validate_topology
 from clash.plan.visibility import VisibilityBounds
 from clash.protocol.containers import ContainerRecord
 from clash.topology.build import build_topology
+from clash.topology.stores import readers
 
 _MAX_STATISTICS = 2_000  # of one kind in a record: more than a workload of any sensible size has, and they are copied with every generation
 
@@ -121,14 +122,16 @@ def _begun(live: LiveQuery, start: GenerationStart, previous: Generation | None)
 
 
 def _over_streams(plan: LogicalPlan, setup: Setup) -> LogicalPlan:
-    """The plan over the streams of now: some may have been added since it was made. A stream that is retained for queries to come has a
-    store that no query reads yet."""
+    """The plan over the streams of now, which may have been added or changed since it was made. A stream that is retained for queries to
+    come has a store that no query reads yet; one that no longer is has none."""
     statistics = plan.request.statistics
     request = replace(plan.request, streams=setup.streams_by_name)
-    stored = {store.key.stream for store in plan.stores}
-    names = [stream.name for stream in setup.streams if stream.keep == "all" and stream.name not in stored]
+    retained = {stream.name for stream in setup.streams if stream.keep == "all"}
+    stores = [s for s in plan.stores if s.key.join is not None or s.key.stream in retained or readers(s.key, plan.queries)]
+    stored = {store.key.stream for store in stores}
+    names = [stream.name for stream in setup.streams if stream.name in retained - stored]
     extra = tuple(StorePlan(StoreKey(name, None), (Layout("hash"),), statistics.rate(name), 0.0) for name in names)
-    return replace(plan, request=request, stores=(*plan.stores, *extra))
+    return replace(plan, request=request, stores=(*stores, *extra))
 
 
 def to_record(generation: Generation) -> Generation:

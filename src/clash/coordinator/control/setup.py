@@ -109,6 +109,9 @@ class Setup:
         return replace(self, workers=workers)
 
     def add_stream(self, stream: Stream) -> Setup:
+        if stream.name in self.streams_by_name:
+            hint = "run.change_stream changes its options; for other columns, start the program again with the new DataFrame"
+            raise OptionError("there is a stream of that name already", repr(stream.name), hint)
         refuse_taken_name(stream.name, self.streams_by_name)
         return replace(self, streams=(*self.streams, stream))
 
