@@ -1,4 +1,5 @@
-"""Rules of the engine, broken one by one: what a random history has to notice. `PROGRAMS`: those of programs and streams that change."""
+"""Rules of the engine, broken one by one: what a random history has to notice. `PROGRAMS`: those of programs and streams that come and go;
+`STREAMS`: those of streams that are declared otherwise."""
 
 from __future__ import annotations
 
@@ -11,9 +12,10 @@ from unittest.mock import patch
 from clash.coordinator import active_generation, committed_batch, coordinator, next_manifest, recovery
 from clash.coordinator.checkpoint import generation
 from clash.coordinator.checkpoint.generation import Generation
+from clash.coordinator.control import restart
 from clash.coordinator.control.job import JobSpec, ProgramRecord
 from clash.coordinator.control.setup import Setup
-from clash.coordinator.lifecycle import backfill, retention
+from clash.coordinator.lifecycle import backfill, retention, store_history
 from clash.coordinator.lifecycle.store_history import Introduction
 from clash.plan.topology import ProbeRule, Topology
 from clash.plan.visibility import VisibilityBounds
@@ -156,6 +158,32 @@ PROGRAMS: dict[str, Callable[[], AbstractContextManager[Any]]] = {
     "what was removed comes back": lambda: _programs(_removed_come_back),
     "boundaries are not forced": _boundaries_are_not_forced,
     "the program is not recorded": lambda: patch.object(JobSpec, "record", _as_at_first()),
+}
+
+
+def _columns_come_alone() -> AbstractContextManager[Any]:
+    """Where all columns are retained, they are taken to have been there from the first."""
+    real = store_history.StoreHistory._columns
+
+    def broken(history: Any, topology: Topology, *arguments: Any) -> Any:
+        found = real(history, topology, *arguments)
+        retained = {stream.name for stream in topology.streams if stream.keep == "all"}
+        return {name: columns for name, columns in found.items() if topology.store[name].stream not in retained}
+
+    return patch.object(store_history.StoreHistory, "_columns", broken)
+
+
+STREAMS: dict[str, Callable[[], AbstractContextManager[Any]]] = {
+    "other windows change nothing": lambda: patch.object(generation.LiveQuery, "begins_with", lambda live, batch: live.batch == batch),
+    "stores had the rows of other windows": lambda: patch.object(generation.LiveQuery, "since", property(lambda live: live.arrival)),
+    "retained columns were always there": _columns_come_alone,
+    "a program's options always count": lambda: patch.object(restart, "merge_options", lambda declared, last, running: declared),
+    "a program's options never count": lambda: patch.object(
+        restart,
+        "merge_options",
+        lambda declared, last, running: declared if running is None else replace(running, columns=declared.columns),
+    ),
+    "a live query has the windows of its beginning": lambda: patch.object(generation.LiveQuery, "over", lambda live, streams: live),
 }
 BROKEN: dict[str, Callable[[], AbstractContextManager[Any]]] = {
     "a branch reads what was completed before": lambda: _rules(since=0),

@@ -13,6 +13,7 @@ from .histories import random_history
 from .programs import readable
 
 _DURATIONS = (None, "0 seconds", "1 second", "2 seconds", "5 seconds", "20 seconds")
+_SHORT = ("0 seconds", "1 second", "2 seconds", "5 seconds")
 _LATENESS = (None, "0 seconds", "0 seconds", "1 second", "3 seconds", "10 seconds")
 _WIDENED = ("tinyint", "smallint", "int")
 
@@ -20,6 +21,7 @@ _WIDENED = ("tinyint", "smallint", "int")
 def evolving_history(rng: Random, most_rows: int = 24) -> Case:
     """A random history, with more to it: what it asks for otherwise is asked for as far as the streams of the time allow."""
     case = random_history(rng, most_rows)
+    case = _expiring(rng, case) if rng.random() < 0.5 else case
     case = _hidden(rng, case)
     often = rng.choice([0.2, 0.4, 0.7])
     restarts = rng.choice([0.1, 0.3])
@@ -43,6 +45,13 @@ def evolving_history(rng: Random, most_rows: int = 24) -> Case:
             last = last if program is None else replace(program, streams=(), declared=())
         batches.append(batch)
     return replace(case, batches=tuple(batches))
+
+
+def _expiring(rng: Random, case: Case) -> Case:
+    """Rows go soon: a window that becomes longer finds them gone."""
+    options = [{"window": rng.choice(_SHORT), "lateness": rng.choice(["0 seconds", "1 second"]), "idle": None} for _ in case.streams]
+    streams = (stream.with_options(**given) for stream, given in zip(case.streams, options, strict=True))  # type: ignore[arg-type]
+    return replace(case, streams=tuple(streams))
 
 
 def _hidden(rng: Random, case: Case) -> Case:

@@ -413,8 +413,9 @@ class Run:
         since = {query.name: query.batch for query in ran.setup.queries}
         if since != lives:
             self.wrong.append(f"batch {number} has queries that began with {since}, not {lives}")
-        if ran.setup.streams_by_name != {name: self.streams.runs[name] for name in self.declared}:
-            self.wrong.append(f"batch {number} ran over {ran.setup.streams}, not {self.streams.runs}")
+        for stream in ran.setup.streams:
+            if stream != self.streams.runs[stream.name]:
+                self.wrong.append(f"batch {number} ran over {stream}, not {self.streams.runs[stream.name]}")
         if ran.setup.workers != self.workers:
             self.wrong.append(f"batch {number} ran on {ran.setup.workers} workers, not {self.workers}")
         if ran.batch == number and ran.predicted is not None and self._ran is not None:
