@@ -73,7 +73,7 @@ def test_any_plan_as_the_checkpoint_records_it(plan: Plan) -> None:
 
 def test_visibility_bounds() -> None:
     codec: Codec[VisibilityBounds] = Codec(VisibilityBounds)
-    bounds = VisibilityBounds({"m": 3}, frozenset("f"), frozenset("g"), {"q": 1}, frozenset("q"), {"s": {"a": 2}}, {"s": 0})
+    bounds = VisibilityBounds({"m": 3}, frozenset("f"), frozenset("g"), {"q": 1}, {"q": 1}, {"s": {"a": 2}}, {"s": 0})
     assert codec.loads(codec.dumps(bounds)) == bounds
 
 

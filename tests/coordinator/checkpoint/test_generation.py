@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import Any
 
 import pytest
@@ -11,8 +11,8 @@ import clash
 from clash.coordinator.adaptive.plan_pricing import price_plan
 from clash.coordinator.checkpoint.generation import _MAX_STATISTICS, GENERATION, Generation, GenerationStart, begin_generation, to_record
 from clash.coordinator.checkpoint.manifest import Manifest
-from clash.coordinator.control.job import JobSpec, QueryRequest
-from clash.coordinator.control.setup import Setup
+from clash.coordinator.control.job import JobSpec, ProgramRecord, QueryRequest
+from clash.coordinator.control.setup import LiveQuery, Setup
 from clash.explain import explain_text
 from clash.model.statistics import Statistics
 from clash.model.stream import Stream
@@ -62,3 +62,10 @@ def test_records_stay_small() -> None:
     many = Statistics(selectivities={f"R.a = S.c{i}": 0.1 for i in range(_MAX_STATISTICS + 5)})
     generation = first_generation(clash.optimize({"q": QUERIES["q1"]}, many, streams=STREAMS, time_limit=0))
     assert len(reread(generation).plan.request.statistics.selectivities) == _MAX_STATISTICS
+
+
+def test_a_query_is_recorded_field_by_field_so_new_ones_come_last() -> None:
+    """A compact record has no names: a field in between would be read from the place of another one."""
+    first = ["request", "query", "batch", "arrival", "history", "folder"]  # of format 6
+    assert [field.name for field in fields(LiveQuery)][: len(first)] == first
+    assert [field.name for field in fields(ProgramRecord)][:6] == ["queries", "workers", "strategy", "cost", "layouts", "mirs"]

@@ -41,13 +41,13 @@ class LiveQuery:
     """The first arrival of that batch."""
     history: bool = True
     """Whether it also joins tuples that arrived before that batch."""
+    folder: str | None = None
+    """The folder of its results below the checkpoint, where that is not its name: another query of that name has left other columns
+    there."""
     changed_batch: int | None = None
     """The first batch under its present windows, where the window of a stream has changed since it began."""
     changed_arrival: int | None = None
     """The first arrival of that batch."""
-    folder: str | None = None
-    """The folder of its results below the checkpoint, where that is not its name: another query of that name has left other columns
-    there."""
 
     @property
     def name(self) -> str:

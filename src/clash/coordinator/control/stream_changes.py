@@ -47,32 +47,31 @@ def stream_differences(old: Stream, new: Stream) -> Iterator[str]:
 def refused_differences(old: Stream, new: Stream, readers: Iterable[Query], continuing: Iterable[Query]) -> Iterator[str]:
     """Why stored rows or running queries forbid a declaration. `readers`: the queries that run until now; `continuing`: those of them that
     go on."""
-    readers, continuing, name = tuple(readers), tuple(continuing), new.name
+    readers, name, types = tuple(readers), new.name, dict(new.columns)
+    reading, going_on = _readers_by_column(name, readers), _readers_by_column(name, continuing)
     for column, kind in old.columns:
-        now = new.type_of(column)
-        going_on = _readers_of(name, column, continuing)
-        if now is None and going_on:
-            yield f"column {name}.{column} is missing, and query {going_on[0]} reads it"
-        elif now is not None and now != kind:
-            used_by = _user(old, _readers_of(name, column, readers))
-            if used_by is not None:
-                yield f"column {name}.{column} was {kind}, now {now}, and {used_by} it"
+        now = types.get(column)
+        if now is None and column in going_on:
+            yield f"column {name}.{column} is missing, and query {going_on[column]} reads it"
+        elif now is not None and now != kind and (used_by := _user(old, reading.get(column))) is not None:
+            yield f"column {name}.{column} was {kind}, now {now}, and {used_by} it"
     if old.time != new.time:
-        used_by = _user(old, [query.name for query in readers if any(r.stream == name for r in query.join.relations)])
-        if used_by is not None:
+        reader = next((query.name for query in readers if any(r.stream == name for r in query.join.relations)), None)
+        if (used_by := _user(old, reader)) is not None:
             yield f"time of stream {name} was {old.time!r}, now {new.time!r}, and {used_by} the stream"
     if new.idle is not None and new.lateness is None and old.lateness is not None:
         yield f"stream {name} has idle={show_duration(new.idle)!r}, but no lateness any more"
 
 
-def _readers_of(stream: str, column: str, queries: Iterable[Query]) -> list[str]:
-    return [query.name for query in queries if column in query.columns_of(stream)]
+def _readers_by_column(stream: str, queries: Iterable[Query]) -> dict[str, str]:
+    """By column of the stream, a query that reads it."""
+    return {column: query.name for query in queries for column in query.columns_of(stream)}
 
 
-def _user(old: Stream, queries: list[str]) -> str | None:
+def _user(old: Stream, query: str | None) -> str | None:
     """Who has stored what is to change, in words; None where nobody has."""
-    if queries:
-        return f"query {queries[0]} reads"
+    if query is not None:
+        return f"query {query} reads"
     return 'keep="all" retains' if old.keep == "all" else None
 
 
