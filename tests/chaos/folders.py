@@ -67,6 +67,12 @@ def is_published(root: Path, file: Path) -> bool:
     return False
 
 
+def component(base: Path, file: Path) -> Path:
+    """The folder of a half of the checkpoint, or of the results, that the file is somewhere below: such as `ck/clash/generations`."""
+    parts = file.relative_to(base).parts
+    return base.joinpath(*parts[: min(3 if parts[0] == CHECKPOINT else 2, len(parts) - 1)])
+
+
 def damage(file: Path, action: Damage, copies: list[Path], root: Path) -> bool:
     """Whether the file is another one afterwards."""
     whole = file.read_bytes()

@@ -189,7 +189,7 @@ class Player:
 
         names = [str(file)]
         if action.how in ("delete", "older") or folders.is_published(self.world.base, file):
-            names += [str(file.parent), _HALVES]
+            names += [str(file.parent), str(folders.component(self.world.base, file)), _HALVES]
         shown = file.relative_to(self.world.base)
         self.world.causes.append(Cause(f"{action.how} of {shown}", tuple(names), undo, action.then))
         self.world.told.counts[f"{action.how} in {re.sub(r'[0-9].*', '', '/'.join(shown.parts[:3]))}"] += 1
