@@ -123,6 +123,7 @@ REFUSALS: dict[str, tuple[type[ClashError], Callable[[Path], object]]] = {
     "a lost manifest": (StateError, lambda f: (next((f / "c/manifests").iterdir()).unlink(), start(f))[1]),
     "a lost record of the checkpoint": (StateError, lambda f: ((f / "c/job.json").unlink(), start(f))[1]),
     "a lost generation": (StateError, lambda f: (max((f / "c/generations").glob("00000?.json")).unlink(), start(f))[1]),
+    "a lost history of generations": (StateError, lambda f: (shutil.rmtree(f / "c/generations/history"), start(f))[1]),
     "a manifest of another generation": (
         StateError,
         lambda f: (edit(f / f"c/batches/00000000{BATCHES}.json", generation=0), edit(_manifest(f), generation=0), start(f))[2],

@@ -68,7 +68,7 @@ class GenerationLog:
         return [f"{FOLDER}/{name}" for name in self.storage.list(FOLDER) if _number(name) > number]
 
     def check(self, committed: int) -> None:
-        """StateError unless the history ends before the generation of the last committed batch."""
+        """StateError unless the history ends before the generation of the last committed batch, and all after it are there."""
         if self.history.last >= committed:
             raise StateError(
                 "parts of the checkpoint are from different times",
@@ -76,6 +76,10 @@ class GenerationLog:
                 f"but generation {self.history.last} has ended: a manifest is missing, or older than the rest",
                 RESTORE,
             )
+        missing = [number for number in range(self.history.last + 1, committed + 1) if number not in self._on_disk]
+        if missing and (self._on_disk or self.history.last >= 0):  # a new checkpoint has none yet
+            place = f"neither in {self.storage.label(FOLDER)} nor in the history below it"
+            raise StateError("a record is missing", f"generation {missing[0]} is {place}", RESTORE)
 
     def compact(self, committed: int, costs: Mapping[int, GenerationCost], live: Collection[int]) -> list[str]:
         """Adds the generations before the one of the last committed batch to the history, and returns the paths that are obsolete then.
