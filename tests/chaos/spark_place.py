@@ -98,9 +98,11 @@ def _log_offset(line: str) -> int:
 class RunningSpark:
     def __init__(self, process: Process, sessions: list[int]) -> None:
         self.process, self.sessions = process, sessions
+        self._driver_is_killed = False
 
     def kill(self, victim: str) -> None:
         if victim == "driver":
+            self._driver_is_killed = True
             os.kill(self.process.process.pid, signal.SIGKILL)
             return
         found = sorted(_workers(self.sessions) if victim == "worker" else _processes(self.sessions, _EXECUTOR))
@@ -124,7 +126,7 @@ class RunningSpark:
             watchdog.cancel()
         if ended:
             return Outcome(raw=f"no end within {MAX_SECONDS} seconds")
-        if answer is None:
+        if answer is None or self._driver_is_killed:  # perhaps right after its answer
             self.process.close()  # also what outlives the driver
         return outcome_of(answer)
 

@@ -71,7 +71,8 @@ class Process:
     def close(self) -> None:
         """The whole session: the JVM and its Python workers too."""
         for pipe in (self.process.stdin, self.process.stdout):
-            self._pipe(pipe).close()
+            with suppress(BrokenPipeError):  # it was killed, and something was still to be written to it
+                self._pipe(pipe).close()
         self.kill()
 
     def kill(self) -> None:
