@@ -45,6 +45,10 @@ class S3Server:
             (folder / name).mkdir()
         (folder / "data" / "bucket").mkdir()
 
+    def location(self, name: str) -> str:
+        """A folder, as Spark and the engine write it."""
+        return f"s3a://bucket/{name}"
+
     @property
     def environment(self) -> dict[str, str]:
         """For Arrow and for our own requests."""
@@ -59,13 +63,9 @@ class S3Server:
     @property
     def spark_settings(self) -> dict[str, str]:
         """For s3a:// in Spark."""
-        options = {
-            "endpoint": self.endpoint,
-            "endpoint.region": REGION,
-            "access.key": KEY,
-            "secret.key": SECRET,
-            "path.style.access": "true",
-        }
+        where = {"endpoint": self.endpoint, "endpoint.region": REGION, "path.style.access": "true"}
+        impatient = {"attempts.maximum": "1", "retry.limit": "1", "retry.interval": "100ms"}  # when the server is stopped
+        options = {**where, **impatient, "access.key": KEY, "secret.key": SECRET}
         return {f"spark.hadoop.fs.s3a.{name}": value for name, value in options.items()}
 
     def start(self) -> None:

@@ -530,8 +530,22 @@ class TestMalformedDocuments:
         with pytest.raises(ValueError, match=r".+"):
             Codec[Any](Point).loads(text)
 
-    def test_leaves_are_trusted(self) -> None:
-        assert Codec[Any](Point).decode({"x": "one"}) == Point("one")  # type: ignore[arg-type]
+    @pytest.mark.parametrize(
+        ("kind", "value"),
+        [(int, "one"), (int, True), (int, 1.0), (str, 1), (bool, 1), (float, "1"), (int | None, "x"), (Literal["a", 1], True)],
+    )
+    def test_leaves_are_checked(self, kind: Any, value: Any) -> None:
+        with pytest.raises(ValueError, match="is not"):
+            Codec[Any](kind).decode(value)
+        with pytest.raises(ValueError, match="is not"):
+            Codec[Any](tuple[kind, ...]).decode([value])
+
+    def test_a_little_data_does_not_fill_the_memory(self) -> None:
+        codec = Codec[Any](np.ndarray[Any, np.dtype[np.int64]])
+        bomb = base64.b64encode(zlib.compress(bytes(1 << 24), 9)).decode()
+        for shape in ([1], [1 << 40], [-1], [1 << 20, 1 << 20], ["1"], {}):
+            with pytest.raises(ValueError):  # noqa: PT011
+                codec.decode(["i8", shape, bomb, "zlib"])
 
     @given(SHAPES, st.data())
     def test_a_document_with_one_part_replaced_is_refused_or_read(self, shapes: Shapes, data: st.DataObject) -> None:

@@ -17,13 +17,15 @@ number: probe orders and rules mention the same sub-joins over and over.
 Invariant: `decode(encode(x)) == x`, and equal values give equal JSON, whatever the order in which sets and mappings were built, if every
 value is exactly of its annotated type (1 in a float field equals 1.0, but has another JSON; so do 0.0 and -0.0).
 
-Decoding checks the structure of a document but trusts its leaves: numbers, text and booleans are not compared with their annotations.
+Decoding trusts nothing: structure, numbers, text and booleans are compared with the annotations, and an array is no larger than its shape
+says.
 """
 
 from __future__ import annotations
 
 import base64
 import json
+import math
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -40,6 +42,7 @@ Convert = Callable[[Any], Any]
 _PLAIN = (bool, int, float, str)
 _UNSIGNED = {"u1": (1 << 8) - 1, "u2": (1 << 16) - 1, "u4": (1 << 32) - 1}  # dtype and its largest value
 _DTYPES = frozenset({"b1", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "f4", "f8"})
+_MAX_RATIO = 1040  # of inflated to deflated bytes; deflating cannot do better
 _MIN_DEFLATED = 64  # bytes of an array; for fewer the overhead of deflating exceeds the gain
 
 
@@ -238,7 +241,7 @@ class _Converters:
             return self._look_up(hint)
         origin, args = get_origin(hint), get_args(hint)
         if _is_plain(hint):
-            return _same
+            return _leaf_decoder(hint)
         if origin in (Union, UnionType):
             return self._union_decoder(args)
         if hint is bytes:
@@ -254,25 +257,19 @@ class _Converters:
             return self._array_decoder(tuple, list(args))
         if origin in (tuple, list, frozenset, set):
             each, make = self.decoder(args[0]), origin
-            return lambda data: make(_array(data)) if each is _same else make([each(element) for element in _array(data)])
+            return lambda data: make([each(element) for element in _array(data)])
         if isinstance(origin, type) and issubclass(origin, Mapping):
             return self._mapping_decoder(*args)
         raise TypeError(f"no JSON form of {hint}")
 
     def _array_decoder(self, make: Callable[[list[Any]], Any], kinds: list[Any]) -> Convert:
-        """Decodes arrays whose elements have a type each; those that JSON represents as they are need no call."""
-        size = len(kinds)
-        converted = [(position, convert) for position, kind in enumerate(kinds) if (convert := self.decoder(kind)) is not _same]
+        """Decodes arrays whose elements have a type each."""
+        size, converters = len(kinds), [self.decoder(kind) for kind in kinds]
 
         def decode(data: Any) -> Any:
             if type(data) is not list or len(data) != size:
                 _refuse(data, f"an array of {size} elements")
-            if not converted:
-                return make(data)
-            parts = data.copy()
-            for position, convert in converted:
-                parts[position] = convert(parts[position])
-            return make(parts)
+            return make([convert(part) for convert, part in zip(converters, data, strict=True)])
 
         return decode
 
@@ -307,20 +304,15 @@ class _Converters:
     def _object_decoder(self, cls: type) -> Convert:
         hints = _hints(cls)
         parts = {f.name: self.decoder(hints[f.name]) for f in fields(cls)}
-        converted = {name: convert for name, convert in parts.items() if convert is not _same}
-        by_position = [(position, convert) for position, convert in enumerate(parts.values()) if convert is not _same]
+        by_position = list(parts.values())
 
         def decode(data: Any) -> Any:
-            decoded = {name: convert(data[name]) for name, convert in converted.items() if name in data}
-            return cls(**{**data, **decoded})
+            return cls(**{name: parts[name](part) for name, part in data.items()})
 
         def decode_compact(data: Any) -> Any:
-            values = _array(data).copy()
-            for position, convert in by_position:
-                if position >= len(values):
-                    break
-                values[position] = convert(values[position])
-            return cls(*values)
+            if len(_array(data)) > len(by_position):
+                _refuse(data, f"an array of at most {len(by_position)} elements")
+            return cls(*[convert(part) for convert, part in zip(by_position, data, strict=False)])
 
         return decode_compact if self._compact else decode
 
@@ -343,6 +335,23 @@ def _is_plain(hint: Any) -> bool:
     if get_origin(hint) in (Union, UnionType):
         return all(_is_plain(kind) for kind in get_args(hint))
     return hint in (*_PLAIN, NoneType) or get_origin(hint) is Literal
+
+
+def _leaf_decoder(hint: Any) -> Convert:
+    """Checks a value that JSON represents as it is."""
+    hints = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
+    allowed = tuple(value for kind in hints if get_origin(kind) is Literal for value in get_args(kind))
+    kinds = {kind for kind in hints if get_origin(kind) is not Literal}
+    kinds |= {int} if float in kinds else set()  # JSON has one kind of numbers
+    expected = str(getattr(hint, "__name__", hint))
+
+    def decode(data: Any) -> Any:
+        kind = type(data)
+        if kind in kinds:
+            return data
+        return data if any(data == value and kind is type(value) for value in allowed) else _refuse(data, expected)
+
+    return decode
 
 
 def _refuse(data: Any, expected: str) -> Any:
@@ -394,17 +403,23 @@ def _encode_array(value: Any) -> list[Any]:
 
 
 def _decode_array(data: Any, dtype: Any) -> Any:
-    kind, shape, text, *compression = data
-    if kind not in _DTYPES:
+    kind, shape, text, *compression = _array(data)
+    if type(kind) is not str or kind not in _DTYPES:
         _refuse(kind, "a type of numbers")
+    if any(type(length) is not int or length < 0 for length in _array(shape)):
+        _refuse(shape, "the shape of an array")
     content = base64.b64decode(text, validate=True)
     if compression:
-        content = _inflate(content) if compression == ["zlib"] else _refuse(compression, "a compression")
+        size = math.prod(shape) * np.dtype(kind).itemsize
+        content = _inflate(content, size) if compression == ["zlib"] else _refuse(compression, "a compression")
     return np.frombuffer(content, f"<{kind}").astype(dtype).reshape(shape)
 
 
-def _inflate(content: bytes) -> bytes:
+def _inflate(content: bytes, size: int) -> bytes:
+    """Of `size` bytes; a little data may inflate to as much as memory holds."""
+    if size > len(content) * _MAX_RATIO:
+        _refuse(size, "a size that so little data can have")
     try:
-        return zlib.decompress(content)
+        return zlib.decompressobj().decompress(content, size + 1)
     except zlib.error as error:
         raise ValueError(str(error)) from error

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -41,6 +42,17 @@ def test_files_and_arguments_count_as_set(tmp_path: Path, monkeypatch: pytest.Mo
     assert not {"spark.shuffle.compress", JAVA, "spark.broadcast.compress"} & set(options)
     assert MANAGER in options
     assert dict(module._settings_in_file())[JAVA] == "-Xss4m -XX:+UseZGC"
+
+
+def test_a_local_session_listens_where_the_user_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("SPARK_LOCAL_IP", raising=False)
+    assert clash.configure(SparkSession.Builder().master("local[2]"))._options["spark.driver.bindAddress"] == "127.0.0.1"
+    assert os.environ["SPARK_LOCAL_IP"] == "127.0.0.1"
+    monkeypatch.setenv("SPARK_LOCAL_IP", "0.0.0.0")
+    assert "spark.driver.host" not in clash.configure(SparkSession.Builder().master("local[2]"))._options
+    monkeypatch.delenv("SPARK_LOCAL_IP")
+    assert "spark.driver.host" not in clash.configure(SparkSession.Builder().master("spark://h:7077"))._options
+    assert "SPARK_LOCAL_IP" not in os.environ
 
 
 def test_a_cluster_keeps_its_file_systems(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -38,6 +38,19 @@ class Index(NamedTuple):
     words: Int64s
 
 
+def check_index(index: Index, rows: int) -> None:
+    """ValueError if a probe of the index, over a container of so many rows, would read outside of an array: the kernels do not look."""
+    buckets = index.starts.size - 1
+    kinds = [array.dtype.name for array in (index.starts, index.rows, index.words)]
+    if kinds != ["int32", "int32", "int64"] or buckets < 1 or buckets & (buckets - 1):
+        raise ValueError("an index has no buckets")
+    is_grouped = index.starts[0] == 0 and index.starts[-1] == index.rows.size and bool((np.diff(index.starts.astype(np.int64)) >= 0).all())
+    if not is_grouped or index.rows.size != index.words.size:
+        raise ValueError("the buckets of an index are not its rows")
+    if index.rows.size and not (index.rows.min() >= 0 and index.rows.max() < rows):
+        raise ValueError("an index refers to rows that do not exist")
+
+
 class Checks(NamedTuple):
     """What a pair (probing row, stored row) must satisfy besides equal keys. A check is skipped if its stored side is None.
 

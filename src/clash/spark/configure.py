@@ -23,6 +23,7 @@ from clash.errors import OptionError
 
 _LOG = logging.getLogger("clash")
 
+LOOPBACK = "127.0.0.1"
 EVERYWHERE: Mapping[str, str] = {
     "spark.python.unix.domain.socket.enabled": "true",  # over TCP every Python task waits some 40 ms
     "spark.sql.adaptive.enabled": "false",  # a stage of few, large messages leaves nothing to adapt
@@ -37,6 +38,9 @@ ON_ONE_MACHINE: Mapping[str, str] = {
     # no .crc files, which double what Spark's half of the checkpoint costs a batch and miss every file that is gone: the seal that our
     # half keeps of it (`clash.coordinator.checkpoint.spark_half`) covers more
     "spark.hadoop.fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
+    "spark.hadoop.fs.s3a.fast.upload.buffer": "bytebuffer",  # its files on disk need the class that the line above replaces
+    "spark.driver.bindAddress": LOOPBACK,  # nobody else takes part
+    "spark.driver.host": LOOPBACK,
     "spark.shuffle.compress": "false",
     "spark.shuffle.spill.compress": "false",
     "spark.broadcast.compress": "false",
@@ -52,7 +56,11 @@ def configure(builder: Any) -> Any:
     if SparkContext._active_spark_context is not None:
         _LOG.warning("Spark runs already: settings that take effect at its start stay as they are; call clash.configure before getOrCreate")
     given = _settings_outside_builder() | {key: str(value) for key, value in builder._options.items()}
-    for key, value in settings(given.get("spark.master", "local[*]")).items():
+    master = given.get("spark.master", "local[*]")
+    defaults = settings(master)
+    if is_local(master) and os.environ.setdefault("SPARK_LOCAL_IP", LOOPBACK) != LOOPBACK:  # where Spark's UI listens
+        del defaults["spark.driver.bindAddress"], defaults["spark.driver.host"]  # the user has chosen another address
+    for key, value in defaults.items():
         if key not in given:
             builder.config(key, value)
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # otherwise Python workers run the `python3` of the PATH

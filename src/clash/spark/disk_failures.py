@@ -1,4 +1,4 @@
-"""Explains why Spark could not write: a full disk, a quota, a file system that is read-only.
+"""Explains why Spark could not write: a full disk, a quota, a file system that is read-only, a remote one that does not answer.
 
 What is written by us names its file already (`clash.state.paths`). Spark's own messages name one at times only. Outside of a batch Spark
 writes its half of the checkpoint, within one its scratch folders: where no file is named, these are.
@@ -20,6 +20,12 @@ _ON_WRITING = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EFBIG)  # only eve
 _REASONS = {os.strerror(number): number for number in (*_ON_WRITING, errno.EACCES, errno.EIO)}
 _NAMED = re.compile(rf"(/[^\n]*?) \((?:{'|'.join(map(re.escape, _REASONS))})\)")  # as Java names the file
 _FOLDER_NOT_MADE = re.compile(r"[Mm]kdirs?(?: failed to create| of) (?:file:)?(/[^\s(]+)")
+
+
+_UNREACHABLE = re.compile(  # as Java says it of a storage on another machine
+    r"java\.net\.(?:ConnectException|NoRouteToHostException|UnknownHostException|SocketException|SocketTimeoutException)"
+    r"|SdkClientException|AWSServiceIOException|AWSClientIOException|NoHttpResponseException"
+)
 
 
 @dataclass(frozen=True)
@@ -48,7 +54,11 @@ def explain_disk_failure(texts: Sequence[str], batch: int | None, folders: Writt
         if named is not None:
             return _error(owner, named[1], reason, batch)
         return _error("half", folders.half, reason, None) if batch is None else _error("scratch", ", ".join(folders.scratch), reason, batch)
-    return None
+    unreachable = next((text for text in reversed(texts) if _UNREACHABLE.search(text)), None)
+    if unreachable is None or batch is not None or "://" not in folders.half or folders.half.startswith("file:"):
+        return None
+    hint = "see what that storage says, and start again when it answers: the batch in work is run again"
+    return StateError("Spark's half of the checkpoint cannot be reached", f"{folders.half}: {unreachable.strip().splitlines()[0]}", hint)
 
 
 def _owner(file: str, folders: WrittenFolders) -> str | None:

@@ -7,6 +7,7 @@ the new ones before the query starts.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from clash.coordinator.checkpoint.spark_half import SparkHalf
@@ -14,7 +15,8 @@ from clash.spark.column_packing import PackedColumns, assign_packed_columns, pac
 from clash.spark.offset_log import count_sources, extend_offset_log
 from clash.spark.parquet_streams import StoredColumns, plain_parquet_columns
 from clash.state.failpoints import reach
-from clash.state.storage import open_storage
+from clash.state.private_folders import make_private
+from clash.state.storage import LocalStorage, open_storage
 from clash.workers.loaded_plan import LoadedPlan
 
 
@@ -52,7 +54,10 @@ class QueryLauncher:
     def start(self, packed: Any, batch: Callable[[Any, int], None]) -> Any:
         """Starts the Spark query. A batch may begin before this returns."""
         reach("before-sources")
-        extend_offset_log(open_storage(self.half.folder), count_sources(packed))
+        storage = open_storage(self.half.folder)
+        if isinstance(storage, LocalStorage):
+            make_private(Path(storage.root))  # before Spark makes it for everybody
+        extend_offset_log(storage, count_sources(packed))
         writer = packed.writeStream.foreachBatch(batch).option("checkpointLocation", self.half.folder)
         if self.name is not None:
             writer = writer.queryName(self.name)

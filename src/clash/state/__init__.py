@@ -19,6 +19,7 @@ It may import `columnar`, `codec` and `errors` only. Start reading at `storage`,
 | `file_lock` | the lock on a mounted disk |
 | `lease_lock` | the lock elsewhere: a lease that its holder renews |
 | `s3_lease` | a lease in an object store |
+| `private_folders` | folders that only their owner may enter |
 | `lock_owner` | who holds a lock |
 | `failpoints` | points at which tests kill the process |
 """

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from clash.columnar.index import Index
+from clash.columnar.index import Index, check_index
 from clash.errors import StateError
 from clash.state.json_records import RESTORE
 from clash.state.storage import Storage
@@ -62,8 +62,8 @@ def write_container(storage: Storage, path: str, batch: pa.RecordBatch, indexes:
 def read_container(storage: Storage, path: str, verify: bool = False) -> Container:
     """Open a container; StateError if it is missing or corrupt.
 
-    With `verify` the whole file is read and compared with its CRC-32. Otherwise pages of the body are read only when they are used, and
-    damage there is not detected.
+    With `verify` the whole file is read and compared with its CRC-32; and if somebody has made up both, columns and indexes still refer to
+    nothing outside of the file. Otherwise pages of the body are read only when they are used, and damage there is not detected.
     """
     buffer = storage.read(path)
     try:
@@ -76,7 +76,11 @@ def read_container(storage: Storage, path: str, verify: bool = False) -> Contain
             name: Index(**{field: _array(buffer, entry, end) for field, entry in arrays.items()})
             for name, arrays in footer["indexes"].items()
         }
-    except (ValueError, TypeError, AttributeError, KeyError, OSError, StopIteration, pa.ArrowException) as error:
+        if verify:
+            batch.validate(full=True)
+            for index in indexes.values():
+                check_index(index, batch.num_rows)
+    except (ValueError, TypeError, AttributeError, KeyError, OSError, StopIteration, RecursionError, pa.ArrowException) as error:
         raise StateError("a container is corrupt", f"{storage.label(path)}: {error}", RESTORE) from error
     return Container(path, batch, indexes, buffer.size, footer.get("description"))
 

@@ -15,6 +15,7 @@ from pathlib import Path
 from clash.errors import CheckpointError
 from clash.state.lock_owner import read_owner, this_process
 from clash.state.paths import storage_error
+from clash.state.private_folders import private_mode
 
 _MAX_TRIES = 1000
 _MAX_BYTES = 1 << 16  # of a lock file that is read: anybody may have written it
@@ -88,7 +89,8 @@ class FileLock:
             missing.append(missing[-1].parent)
         for folder in reversed(missing):
             with contextlib.suppress(FileExistsError, FileNotFoundError):  # other processes make and remove them, too: try again
-                folder.mkdir(mode=0o700)
+                is_ours = folder in (self._path.parent, self._path.parent.parent)  # our half, and the checkpoint with Spark's half
+                folder.mkdir(mode=private_mode(folder.parent) if is_ours else 0o777)
                 self._made.insert(0, folder)
 
     def _remove_folders(self) -> None:

@@ -6,6 +6,7 @@ A record is two lines: the data, and `{"crc32":"…"}` with the CRC-32 of the fi
 from __future__ import annotations
 
 import json
+import re
 import zlib
 from typing import Any, TypeVar
 
@@ -14,6 +15,8 @@ from clash.errors import StateError
 from clash.state.storage import Storage
 
 _T = TypeVar("_T")
+_MAX_BYTES = 1 << 28  # of a record; the largest ones, generations of hundreds of queries, have some megabytes
+_HALF_CHARACTER = re.compile(rb"(?<!\\)(?:\\\\)*\\u[dD][89a-fA-F]")  # as JSON may write it, and no file system takes it
 RESTORE = "restore the checkpoint and its result folders from one copy, or start anew with empty ones"
 
 
@@ -29,7 +32,11 @@ def write_new_record(storage: Storage, path: str, codec: Codec[_T], record: _T) 
 
 def read_record(storage: Storage, path: str, codec: Codec[_T]) -> _T:
     """A typed record; StateError if it is damaged."""
-    data = read_json(storage, path)
+    return decode_record(storage, path, codec, read_json(storage, path))
+
+
+def decode_record(storage: Storage, path: str, codec: Codec[_T], data: Any) -> _T:
+    """The data of a record, or of a part of it, as a type; StateError if it is not of that type."""
     try:
         return codec.decode(data)
     except ValueError as error:
@@ -43,11 +50,18 @@ def write_json(storage: Storage, path: str, data: Any, durable: bool = True) -> 
 
 def read_json(storage: Storage, path: str) -> Any:
     """The data of a record; StateError if it is damaged. It is never taken from a cache, because records are replaced under one name."""
-    content = storage.read(path, mapped=False).to_pybytes()
+    content = read_bytes(storage, path)
     try:
         return json.loads(_checked(content).decode(), parse_constant=_refuse)
     except (ValueError, RecursionError) as error:
         raise StateError("a record is corrupt", f"{storage.label(path)}: {error}", RESTORE) from error
+
+
+def read_bytes(storage: Storage, path: str) -> bytes:
+    """The content of a record as it is; StateError if it is larger than any record."""
+    if (size := storage.size(path)) > _MAX_BYTES:
+        raise StateError("a record is corrupt", f"{storage.label(path)}: {size} bytes are too many", RESTORE)
+    return bytes(storage.read(path, mapped=False).to_pybytes())
 
 
 def _content(data: Any) -> bytes:
@@ -66,6 +80,8 @@ def _checked(content: bytes) -> bytes:
         raise ValueError("its end is missing")
     if content != with_checksum(line + end):
         raise ValueError("it does not match its checksum")
+    if _HALF_CHARACTER.search(line):
+        raise ValueError("it has halves of characters")
     return line
 
 

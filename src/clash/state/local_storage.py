@@ -2,12 +2,17 @@
 
 Nothing is flushed to the disk unless `durable` is requested: a killed process loses nothing, a power failure may lose the last seconds,
 as with Spark's own checkpoints on a local file system. A mapping stays valid after its file is deleted.
+
+Files and folders get no more permissions than the root has: in a checkpoint, whose folder only its owner may enter, only the owner's.
+Nothing is written, moved or deleted through a symbolic link below the root: it may lead anywhere.
 """
 
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
+import stat
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -32,6 +37,7 @@ class LocalStorage:
             raise StateError("a location is empty", "''", "name a folder, such as /data/checkpoint")
         self.root = str(Path(root).absolute())
         self._prefix = self.root.rstrip("/") + "/"
+        self._known_mode: int | None = None
 
     @property
     def uri(self) -> str:
@@ -45,11 +51,11 @@ class LocalStorage:
         return self._prefix + path
 
     def write(self, path: str, buffers: Sequence[Any], durable: bool = False) -> int:
-        target = self._prefix + check_name(path)
+        target = self._own(path)
         folder = target.rpartition("/")[0]
         temporary = f"{folder}/{temporary_name()}"
         try:
-            descriptor, folder_is_new = _create_file(temporary, folder)
+            descriptor, folder_is_new = self._create_file(temporary, folder)
             try:
                 try:
                     size = _write_all(descriptor, buffers)
@@ -74,6 +80,9 @@ class LocalStorage:
     def read(self, path: str, mapped: bool = True) -> pa.Buffer:
         name = self._prefix + check_name(path)
         try:
+            # a pipe would be waited for, a device may have no end
+            if not stat.S_ISREG(os.stat(name).st_mode):  # noqa: PTH116
+                raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
             return map_file(name) if mapped else pa.py_buffer(Path(name).read_bytes())
         except OSError as error:
             raise storage_error("read", name, error) from error
@@ -98,7 +107,7 @@ class LocalStorage:
     def delete(self, paths: Iterable[str]) -> None:
         folders = set()
         for path in paths:
-            name = self._prefix + check_name(path)
+            name = self._own(path)
             try:
                 Path(name).unlink()
             except (FileNotFoundError, NotADirectoryError):
@@ -109,7 +118,7 @@ class LocalStorage:
         self._prune(folders)
 
     def move(self, source: str, target: str) -> None:
-        old, new = Path(self._prefix + check_name(source)), Path(self._prefix + check_name(target))
+        old, new = Path(self._own(source)), Path(self._own(target))
         try:
             for attempt in range(_MAX_TRIES):
                 try:
@@ -120,7 +129,7 @@ class LocalStorage:
                         raise missing_file(str(old)) from None
                     if attempt == _MAX_TRIES - 1:
                         raise
-                    _create_folder(str(new.parent))
+                    self._create_folder(str(new.parent))
         except OSError as error:
             raise storage_error("moved", f"{old} -> {new}", error) from error
         self._prune({source.rpartition("/")[0]})
@@ -132,14 +141,14 @@ class LocalStorage:
 
     def _walk(self, folder: str, recursive: bool) -> Iterable[str]:
         """All files in a folder, temporary ones too, as paths relative to it."""
-        base = self._prefix + check_folder(folder)
+        base = self._own(f"{check_folder(folder)}/x").removesuffix("/x") if folder else self._prefix
         pending = [""]
         while pending:
             inner = pending.pop()
             try:
                 with os.scandir(f"{base}/{inner}") as entries:
                     for entry in entries:
-                        if not entry.is_dir():
+                        if not entry.is_dir(follow_symlinks=False):
                             yield inner + entry.name
                         elif recursive:
                             pending.append(f"{inner}{entry.name}/")
@@ -147,6 +156,55 @@ class LocalStorage:
                 continue
             except OSError as error:
                 raise storage_error("listed", f"{base}/{inner}", error) from error
+
+    def _own(self, path: str) -> str:
+        """The full name of a file that is to be changed; StateError if it lies behind a symbolic link."""
+        name = self._prefix + check_name(path)
+        end = name.find("/", len(self._prefix))
+        while end >= 0:
+            try:
+                if stat.S_ISLNK(os.lstat(name[:end]).st_mode):
+                    raise StateError(
+                        "a folder of the state is a symbolic link",
+                        name[:end],
+                        "put the folder itself there; the checkpoint as a whole may be behind a link",
+                    )
+            except OSError:
+                break  # there is no such folder, or it cannot be seen: what follows says so
+            end = name.find("/", end + 1)
+        return name
+
+    @property
+    def _mode(self) -> int:
+        """What the root permits."""
+        if self._known_mode is None:
+            try:
+                self._known_mode = stat.S_IMODE(Path(self.root).stat().st_mode) & 0o777 | 0o700
+            except OSError:
+                return 0o777
+        return self._known_mode
+
+    def _create_folder(self, folder: str) -> None:
+        """Create a folder. Other processes may delete it, or one above it, at the same time: the caller notices that and tries again."""
+        with contextlib.suppress(FileNotFoundError, FileExistsError):
+            if folder.startswith(self._prefix):
+                Path(self.root).mkdir(parents=True, exist_ok=True)
+                for end in (*(n for n, sign in enumerate(folder) if sign == "/" and n > len(self._prefix)), len(folder)):
+                    with contextlib.suppress(FileExistsError):
+                        Path(folder[:end]).mkdir(mode=self._mode)
+            else:
+                Path(folder).mkdir(parents=True, exist_ok=True)
+
+    def _create_file(self, path: str, folder: str) -> tuple[int, bool]:
+        """Create a file; its descriptor, and whether the folder was created. That is tried only after a failure: most folders exist."""
+        folder_is_new = False
+        for _ in range(_MAX_TRIES):
+            try:
+                return os.open(path, _CREATE, self._mode & 0o666), folder_is_new
+            except FileNotFoundError:
+                self._create_folder(folder)
+                folder_is_new = True
+        return os.open(path, _CREATE, self._mode & 0o666), folder_is_new
 
     def _prune(self, folders: set[str]) -> None:
         """Remove folders that have become empty, but not the root. Every batch has folders of its own, which would accumulate."""
@@ -173,24 +231,6 @@ def map_file(name: str) -> pa.Buffer:
     """The content of a file as a mapping. It is one of Arrow, which needs no open file descriptor, unlike one of Python."""
     with pa.memory_map(name, "r") as file:
         return file.read_buffer()
-
-
-def _create_folder(folder: str) -> None:
-    """Create a folder. Other processes may delete it, or one above it, at the same time: the caller has to notice that and try again."""
-    with contextlib.suppress(FileNotFoundError, FileExistsError):
-        Path(folder).mkdir(parents=True, exist_ok=True)
-
-
-def _create_file(path: str, folder: str) -> tuple[int, bool]:
-    """Create a file; its descriptor, and whether the folder was created. That is tried only after a failure: most folders exist."""
-    folder_is_new = False
-    for _ in range(_MAX_TRIES):
-        try:
-            return os.open(path, _CREATE, 0o666), folder_is_new
-        except FileNotFoundError:
-            _create_folder(folder)
-            folder_is_new = True
-    return os.open(path, _CREATE, 0o666), folder_is_new
 
 
 def _write_all(descriptor: int, buffers: Sequence[Any]) -> int:

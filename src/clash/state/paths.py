@@ -40,9 +40,17 @@ _HINTS = {
 
 def check_name(path: str) -> str:
     """The path itself if it may name a file; otherwise StateError."""
-    if _NAME.fullmatch(path) is None:
+    if _NAME.fullmatch(path) is None or not _is_text(path):
         raise StateError("a file name is not allowed in a state", repr(path), "names are relative, with / between folders and without ..")
     return path
+
+
+def _is_text(path: str) -> bool:
+    """Not halves of characters, which no file system takes."""
+    try:
+        return path.isascii() or bool(path.encode())
+    except UnicodeEncodeError:
+        return False
 
 
 def check_folder(path: str) -> str:

@@ -19,7 +19,7 @@ from clash.coordinator.checkpoint.generation_history import GenerationHistory
 from clash.coordinator.checkpoint.generation_outline import OUTLINE, EndedGeneration, GenerationOutline, MeasuredCost, outline_of
 from clash.coordinator.control.setup import LiveQuery
 from clash.errors import StateError
-from clash.state.json_records import RESTORE, read_json, read_record, write_json
+from clash.state.json_records import RESTORE, decode_record, read_json, read_record, write_json
 from clash.state.storage import Storage
 
 FOLDER = "generations"
@@ -139,7 +139,10 @@ class GenerationLog:
 
     def _outline(self, number: int) -> GenerationOutline:
         if number not in self._outlines:
-            self._outlines[number] = OUTLINE.decode(read_json(self.storage, generation_path(number))["outline"])
+            path = generation_path(number)
+            data = read_json(self.storage, path)
+            outline = data.get("outline") if isinstance(data, dict) else None
+            self._outlines[number] = decode_record(self.storage, path, OUTLINE, outline)
         return self._outlines[number]
 
     def _cost(self, number: int, costs: Mapping[int, GenerationCost]) -> GenerationCost:

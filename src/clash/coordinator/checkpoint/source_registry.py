@@ -15,7 +15,7 @@ from threading import Lock
 from clash.codec import Codec
 from clash.coordinator.checkpoint.format_6 import FORMAT_6
 from clash.errors import CheckpointError
-from clash.state.json_records import read_json, read_record, write_record
+from clash.state.json_records import read_bytes, read_json, read_record, write_record
 from clash.state.storage import Storage
 
 FORMAT = 7
@@ -40,7 +40,7 @@ def is_new(storage: Storage) -> bool:
 
 def format_of(storage: Storage) -> int:
     """The format of an existing checkpoint; CheckpointError if this version cannot read it."""
-    line, _, checksum = storage.read(PATH, mapped=False).to_pybytes().partition(b"\n")
+    line, _, checksum = read_bytes(storage, PATH).partition(b"\n")
     try:
         data = json.loads(line)
     except (ValueError, RecursionError):
