@@ -5,7 +5,9 @@ Spark's half of the checkpoint is written as Spark would, without a seal.
 
 from __future__ import annotations
 
+import contextlib
 import shutil
+import time
 from pathlib import Path
 from random import Random
 
@@ -95,3 +97,18 @@ def expected(folder: Path, until: int) -> dict[str, list[tuple[object, ...]]]:
 
 def files(folder: Path) -> dict[str, bytes]:
     return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def copy_slowly(source: Path, target: Path, rng: Random, pause: float) -> None:
+    """As `cp -r` does with much data, while a job goes on: folders are listed when it comes to them, and files vanish meanwhile. `pause`:
+    at most so many seconds between two files."""
+    target.mkdir()
+    entries = sorted(source.iterdir())
+    rng.shuffle(entries)
+    for entry in entries:
+        time.sleep(rng.random() * pause)
+        with contextlib.suppress(FileNotFoundError):
+            if entry.is_dir():
+                copy_slowly(entry, target / entry.name, rng, pause)
+            else:
+                shutil.copyfile(entry, target / entry.name)

@@ -30,7 +30,7 @@ from clash.protocol.result_files import origin_of
 from clash.state.checkpoint_lock import lock_checkpoint
 from clash.state.storage import open_storage
 
-from .jobs import OUTER, contents, expected, files, program, run, start
+from .jobs import OUTER, contents, copy_slowly, expected, files, program, run, start
 
 
 def clash(*arguments: object, answer: str | None = None) -> Result:
@@ -399,24 +399,25 @@ def test_verify_names_a_lost_and_a_damaged_file(tmp_path: Path) -> None:
         verify_checkpoint(str(tmp_path / "c"))
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", range(12))
 def test_a_copy_of_a_running_job_goes_on_exactly_or_is_refused(tmp_path: Path, seed: int) -> None:
-    """`cp -r` of the checkpoint and of the result folder, in either order, at any time."""
+    """`cp -r` of the checkpoint and of the result folder, in either order, at any time, fast or slow."""
     rng = Random(seed)
     engine = run(job(tmp_path), 2)
     copy = tmp_path / "copy"
     copy.mkdir()
-    sources = ["c", "out"] if rng.random() < 0.5 else ["out", "c"]
     with running(engine, 9):
-        while engine.coordinator.last < 2 + rng.randrange(5):
-            time.sleep(0.001)
-        for source in sources:
-            subprocess.run(["cp", "-r", str(tmp_path / source), str(copy / source)], check=False, capture_output=True)
+        time.sleep(rng.random() / 2)
+        pause = rng.choice([0, 0, 0.001, 0.005, 0.02])
+        for source in rng.sample(["c", "out"], 2):
+            if pause:
+                copy_slowly(tmp_path / source, copy / source, rng, pause)
+            else:
+                subprocess.run(["cp", "-r", str(tmp_path / source), str(copy / source)], check=False, capture_output=True)
     whole = expected(tmp_path / "whole", 9)
-    shutil.rmtree(tmp_path / "out")
-    shutil.rmtree(tmp_path / "c")
-    (copy / "c").rename(tmp_path / "c")
-    (copy / "out").rename(tmp_path / "out")
+    for folder in ("c", "out"):
+        shutil.rmtree(tmp_path / folder)
+        (copy / folder).rename(tmp_path / folder)
     before = files(tmp_path)
     try:
         again = job(tmp_path)

@@ -39,6 +39,8 @@ def test_snapshots_and_copies_of_a_running_job(tmp_path: Path) -> None:
             time.sleep(0.01)
         while reader.last() < FILES - 4:
             taken.append(take_backup(str(tmp_path / "ck"), tmp_path / "backups", "0")[0])
+            while reader.last() == taken[-1].record.batch:
+                time.sleep(0.01)
             if len(copies) < 3:
                 copies.append(tmp_path / f"copy{len(copies)}")
                 copies[-1].mkdir()
