@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from clash.spark.batch_gate import BatchGate, QueryRestartError, end_between_batches
+from clash.spark.batch_end import QueryRestartError
+from clash.spark.batch_gate import BatchGate, end_between_batches
 from clash.spark.offset_log import extend_offset_log
 
 from .json_files import JsonFiles

@@ -12,6 +12,8 @@ May import the coordinator, the workers and everything below, and `clash.sinks`.
 | `query_launcher` | starts the Spark query over the streams and columns that are needed |
 | `query_supervisor` | keeps one Spark query running, until the run ends |
 | `batch_gate` | ends a Spark query between two batches |
+| `batch_end` | the exceptions with which a batch ends its Spark query |
+| `console_log` | Spark's stack traces, kept off the terminal |
 | `offset_log` | adds sources to Spark's offset log |
 | `batch_function` | runs the batch loop over the transport that fits the sources |
 | `rdd_job`, `dataframe_job` | the two transports: over files that tasks read, over rows that Spark reads |
@@ -21,6 +23,7 @@ May import the coordinator, the workers and everything below, and `clash.sinks`.
 | `column_packing` | all streams on shared typed columns |
 | `result_handover` | committed results to function sinks, and back to users |
 | `progress` | what a run has done |
+| `signals` | Ctrl-C and SIGTERM while a program waits |
 | `failures`, `disk_failures` | what goes wrong in Spark, as a three-part error |
 | `package_shipping` | the package itself, for executors on other machines |
 | `local_session` | a quiet session on this machine, for the demo and the benchmarks |

@@ -16,9 +16,10 @@ from clash.coordinator.checkpoint.spark_half import SparkHalf
 from clash.coordinator.committed_batch import CommittedBatch
 from clash.coordinator.coordinator import Coordinator
 from clash.protocol.batch import BatchSpec
-from clash.spark.batch_gate import QueryRestartError
+from clash.spark.batch_end import QueryRestartError
 from clash.spark.column_packing import PackedColumns, assign_packed_columns, pack_streams
 from clash.spark.configure import is_local
+from clash.spark.console_log import TASK, TASK_PROPERTY
 from clash.spark.dataframe_job import DataFrameJob
 from clash.spark.failures import RetriedError
 from clash.spark.job_names import JobNames
@@ -136,6 +137,7 @@ class BatchFunction:
             settings = _SETTINGS if self.query.parquet is None else _SETTINGS | _PRUNE_EMPTY
             for name, value in settings.items():
                 session.conf.set(name, value)
+            session.sparkContext.setLocalProperty(TASK_PROPERTY, TASK)
             self._tuned.add(key)
 
 

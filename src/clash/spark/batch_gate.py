@@ -2,29 +2,15 @@
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from threading import Lock
 from typing import Any
 
+from clash.spark.batch_end import QueryRestartError
+
 _POLL = 0.01  # seconds
-
-
-class QueryRestartError(Exception):
-    """Ends the Spark query in place of a batch. The batch is planned, not begun: the next query over the checkpoint runs it."""
-
-    def __init__(self) -> None:
-        super().__init__("not a failure: clash starts its Spark query again, with other sources or columns, and continues with this batch")
-
-
-def _is_failure(record: logging.LogRecord) -> bool:
-    """Py4J logs every exception of a batch function with its traceback, also those that only end a query."""
-    return not (record.exc_info and isinstance(record.exc_info[1], QueryRestartError))
-
-
-logging.getLogger("py4j.clientserver").addFilter(_is_failure)
 
 
 class BatchGate:

@@ -11,10 +11,11 @@ import base64
 import json
 import re
 from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 from clash import errors
-from clash.errors import ClashError, SourceError
+from clash.errors import ClashError, SinkError, SourceError
 from clash.spark.column_packing import STREAM
 from clash.spark.disk_failures import WrittenFolders, explain_disk_failure
 
@@ -22,12 +23,14 @@ _ENCODED_ERROR = re.compile(r"<clash:([A-Za-z0-9+/=]+)>")
 _FILE = re.compile(r"\b(?:file|hdfs|s3a?|gs|abfss?):/[^\s'\",;\]]*[^\s'\",;\].:]")
 _STREAM_NUMBER = re.compile(rf"\b(\d+) AS {STREAM}#")
 _LOST_PROCESS = (  # what Spark's message contains after the loss of an executor or of a Python worker
+    "cancelled as part of cancellation of all jobs",  # as PySpark does on Ctrl-C, also in a cell of a notebook
     "ExecutorLostFailure",
     "FetchFailed",
     "MetadataFetchFailedException",
     "Python worker exited unexpectedly",
     "Python worker failed to connect back",
 )
+_PACKAGE = Path(errors.__file__).parent
 _MAX_CAUSES = 30  # per exception: in Java causes may form a cycle
 _MAX_LINE = 500  # characters
 Search = Callable[[], tuple[str, BaseException] | None]  # the stream that fails, and how
@@ -81,7 +84,7 @@ def explain_failure(
         return ClashError(
             "Spark lost a process that worked on the batch, again and again",
             f"{where}: {_first_line(texts[-1])}",
-            "see Spark's log for why it ended; out of memory is the usual cause: run fewer tasks at a time, or give Spark more memory",
+            "out of memory is the usual cause: run fewer tasks at a time, or give Spark more memory; see also the executors' log",
         )
     unwritten = None if folders is None else explain_disk_failure(texts, batch, folders)
     if unwritten is not None:
@@ -96,8 +99,21 @@ def explain_failure(
     return ClashError(
         "a batch failed" if batch is not None else "the run cannot continue",
         f"{where}: {_first_line(_root_message(texts))}",
-        "a new start repeats the batch; Spark's log has the whole stack trace",
+        'a new start repeats the batch; for stack traces start it with logging.getLogger("clash").setLevel(logging.DEBUG)',
     )
+
+
+def without_internal_stacks(error: ClashError) -> ClashError:
+    """The error as a user gets it: without the stacks of Spark, Py4J and this package. What a function of the user's raised stays its
+    cause, from the user's first frame on."""
+    cause, error.__traceback__, error.__context__, error.__cause__ = error.__cause__, None, None, None
+    if cause is not None and not hasattr(cause, "java_exception"):  # the text of such a one is a Java stack
+        stack = cause.__traceback__
+        while stack is not None and Path(stack.tb_frame.f_code.co_filename).is_relative_to(_PACKAGE):
+            stack = stack.tb_next
+        if stack is not None and isinstance(error, SinkError):
+            error.__cause__ = cause.with_traceback(stack)
+    return error
 
 
 def _messages(error: BaseException) -> list[str]:

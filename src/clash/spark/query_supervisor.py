@@ -13,6 +13,7 @@ requested. A run ends exactly once, and nothing that was requested of it before 
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -22,14 +23,18 @@ from threading import Event, RLock, Thread
 from typing import Any, Literal
 
 from clash.errors import ClashError, OptionError
-from clash.spark.batch_gate import BatchGate, QueryRestartError, end_between_batches
+from clash.spark.batch_end import BatchFailedError, InterruptError, QueryRestartError
+from clash.spark.batch_gate import BatchGate, end_between_batches
 from clash.spark.column_packing import PackedColumns
+from clash.spark.console_log import quiet_console
 from clash.spark.disk_failures import WrittenFolders
-from clash.spark.failures import Search, explain_failure, find_failing_stream, is_lost
+from clash.spark.failures import Search, explain_failure, find_failing_stream, is_lost, without_internal_stacks
 
 _LOG = logging.getLogger("clash")
 _LIVENESS_INTERVAL = 1  # seconds between two checks whether Spark is still there
 _RESTART_INTERVAL = 0.05  # seconds between two checks whether the query has been started again
+_STOP_INTERVAL = 0.002  # seconds between two checks whether Spark knows that the query is stopped
+_MAX_LAUNCH = 10  # seconds that Spark may need to return the query that it has started
 _MAX_DURATIONS = 1000  # batches
 _MAX_RESTARTS = 3  # in a row, without a batch committed in between
 
@@ -62,16 +67,6 @@ class SparkQuery:
     """The branches of its union."""
 
 
-class InterruptError(Exception):
-    """What Spark gets for a batch that a stop has interrupted. Spark looks for an interrupt in the text of what failed, by a pattern that
-    recurses for every character: the Java stack of a cancelled job overflows that of Spark's thread, which prints a thousand lines."""
-
-    def __init__(self) -> None:
-        super().__init__(
-            "py4j.protocol.Py4JJavaError: An error occurred while calling a batch: java.lang.InterruptedException: the run is stopped"
-        )
-
-
 class QuerySupervisor:
     """`launch` starts the Spark query over a function of (df, batch) and returns it with what it delivers; `batch` is that function, of a
     batch that may begin. A BoundaryError that it raises means: start the query again, it does not deliver what this batch needs. `on_end`
@@ -89,6 +84,7 @@ class QuerySupervisor:
         self._exception: ClashError | None = None
         self._outcome: Outcome | None = None  # of the query that runs, or has just ended
         self._restarts = 0
+        self._waiting = 0  # threads that a failure is raised in
         self._durations: dict[int, dict[str, int]] = {}  # of batches of earlier queries
         self._query = self._start()
         Thread(target=self._watch, name="clash-run", daemon=True).start()
@@ -109,12 +105,28 @@ class QuerySupervisor:
         return self._query.handle
 
     def await_termination(self, timeout: float | None) -> bool:
-        ended = self._done.wait(timeout)
+        with self._waiting_thread():
+            ended = self._done.wait(timeout)
         if self._exception is not None:
-            raise self._exception
+            raise self._exception.with_traceback(None)
         return ended
 
     def process_all_available(self) -> None:
+        with self._waiting_thread():
+            self._process_all_available()
+        if self._exception is not None:
+            raise self._exception.with_traceback(None)
+
+    @contextmanager
+    def _waiting_thread(self) -> Iterator[None]:
+        """A failure that is raised in a thread that waits is not logged as well: it is said once."""
+        self._waiting += 1
+        try:
+            yield
+        finally:
+            self._waiting -= 1
+
+    def _process_all_available(self) -> None:
         while self.is_active:
             query = self._query
             with suppress(Exception):  # it has failed, or was ended at a boundary
@@ -123,8 +135,6 @@ class QuerySupervisor:
                     break
             while self._query is query and not self._is_current(query) and not self._done.wait(_RESTART_INTERVAL):
                 pass  # until it is started again, or given up
-        if self._exception is not None:
-            raise self._exception
 
     def _is_current(self, query: SparkQuery) -> bool:
         try:
@@ -185,9 +195,11 @@ class QuerySupervisor:
                 if self._state is RunState.STOPPING:
                     self.handle.stop()
         except Exception as error:
-            self._exception = explain_failure(error, folders=self._folders)
+            self._exception = without_internal_stacks(explain_failure(error, folders=self._folders))
         finally:
             with self._lock:
+                if self._exception is not None and not self._waiting:
+                    _LOG.error("the run has failed: %s", self._exception)
                 self._state = RunState.ENDED if self._exception is None else RunState.FAILED
                 self._on_end(self._exception)
                 self._done.set()
@@ -198,7 +210,9 @@ class QuerySupervisor:
             return False
         outcome = self._outcome
         if outcome is None and error is not None:
-            outcome = Outcome("lost" if is_lost(error) else "failed", explain_failure(error, folders=self._folders))
+            _LOG.debug("the Spark query failed", exc_info=error)
+            failure = explain_failure(error, folders=self._folders)
+            outcome = Outcome("lost" if is_lost(error) else "failed", without_internal_stacks(failure))
         if outcome is None:
             with self._lock:  # a restart that is requested from here on finds a run that has ended
                 if self._query.gate.is_closed:
@@ -210,15 +224,15 @@ class QuerySupervisor:
             return True
         if outcome.kind == "failed" or self._restarts >= _MAX_RESTARTS:
             self._state, self._exception = RunState.FAILED, outcome.error
-            _LOG.error("the run has failed: %s", self._exception)
             return False
         self._restarts += 1
-        _LOG.warning("Spark lost a process; the batch is run again (%d of %d)", self._restarts, _MAX_RESTARTS)
+        _LOG.warning("Spark lost a process, or its jobs were cancelled; the batch is run again (%d of %d)", self._restarts, _MAX_RESTARTS)
         return True
 
     def _await_end(self) -> Exception | None:
         """Waits for the end of the Spark query, and of Spark, which does not end its queries."""
         try:
+            quiet_console(self._spark, self.handle.id)
             while not self.handle.awaitTermination(_LIVENESS_INTERVAL):
                 if self._spark.sparkContext._jsc is None:
                     stopping = self._state is RunState.STOPPING
@@ -233,18 +247,30 @@ class QuerySupervisor:
                 self._run_batch(df, batch)
         except QueryRestartError:
             self._outcome = Outcome("restart")
-            raise
+            gate.close()
+            self._stop_in_place_of_batch()
+            raise InterruptError from None
         except Exception as error:
             if self._state is RunState.STOPPING:
                 raise InterruptError from None
             failure = explain_failure(error, batch, self._find_failing_stream, self._folders)
-            self._outcome = Outcome("lost" if is_lost(error) else "failed", failure)
             _LOG.debug("batch %d failed", batch, exc_info=error)  # with Java's stack, which users need not see
-            raise
+            self._outcome = Outcome("lost" if is_lost(error) else "failed", without_internal_stacks(failure))
+            raise BatchFailedError(str(failure)) from None
+
+    def _stop_in_place_of_batch(self) -> None:
+        """Returns when Spark knows that the query of the calling batch is stopped: it is then interrupted, and has not failed. Spark has
+        planned the batch and will not record it as done, so the next query begins with it."""
+        if not self._launched.wait(_MAX_LAUNCH):
+            raise QueryRestartError  # Spark takes it for a failure of the query, with the same effect
+        handle = self.handle
+        Thread(target=_stop_quietly, args=(handle,), name="clash-stop-query", daemon=True).start()  # it waits for the end of this batch
+        while handle.isActive:
+            time.sleep(_STOP_INTERVAL)
 
     def _find_failing_stream(self) -> tuple[str, BaseException] | None:
         failing = self._search()
-        if failing is None and self._launched.wait(10):
+        if failing is None and self._launched.wait(_MAX_LAUNCH):
             failing = find_failing_stream(self.handle, self._query.streams)
         return failing
 
@@ -252,3 +278,8 @@ class QuerySupervisor:
 def _end_quietly(query: SparkQuery) -> None:
     with suppress(Exception):  # a query that ends otherwise is handled by the thread that waits for it
         end_between_batches(query.handle, query.gate)
+
+
+def _stop_quietly(handle: Any) -> None:
+    with suppress(Exception):  # Spark itself may have gone
+        handle.stop()

@@ -35,6 +35,7 @@ from clash.spark.progress import Progress
 from clash.spark.query_launcher import QueryLauncher
 from clash.spark.query_supervisor import Batch, QuerySupervisor
 from clash.spark.result_handover import ResultHandover, folder_url, read_files, read_folder, refuse_unkept, sinks_at_start
+from clash.spark.signals import stop_on_signal
 from clash.state.storage import open_storage
 
 
@@ -76,12 +77,16 @@ class Run:
         return self._supervisor.exception
 
     def await_termination(self, timeout: float | str | None = None) -> bool:
-        """Waits for the end, at most `timeout`, seconds or a duration; whether the run has ended. Raises what it failed with."""
-        return self._supervisor.await_termination(parse_timeout(timeout, "the timeout"))
+        """Waits for the end, at most `timeout`, seconds or a duration; whether the run has ended. Raises what it failed with. Meanwhile
+        Ctrl-C and SIGTERM stop the run and end the program, unless it handles them itself."""
+        seconds = parse_timeout(timeout, "the timeout")
+        with stop_on_signal(self._supervisor.stop):
+            return self._supervisor.await_termination(seconds)
 
     def process_all_available(self) -> None:
         """Waits until all that the sources have now is committed. For tests: a source that never pauses never ends it."""
-        self._supervisor.process_all_available()
+        with stop_on_signal(self._supervisor.stop):
+            self._supervisor.process_all_available()
 
     def stop(self) -> None:
         """Ends the run. A batch in work is dropped, and run again by the next start."""

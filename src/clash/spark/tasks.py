@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import gc
 import struct
+import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import TypeVar
+from typing import Any, TextIO, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -53,11 +54,27 @@ def _run_task(run: Task, text: str) -> Iterator[pa.RecordBatch]:
 
 def _with_errors(run: Callable[[], Iterable[T]]) -> Iterator[T]:
     """Yields what `run` yields; a ClashError leaves the worker encoded in its text."""
+    if not isinstance(sys.stderr, _WorkerStderr) and sys.stderr is not None:
+        sys.stderr = _WorkerStderr(sys.stderr)
     try:
         yield from run()
     except ClashError as error:
         raise to_travelling(error) from error
     _limit_garbage_collection()
+
+
+class _WorkerStderr:
+    """The standard error of a worker process, without what PySpark prints in a worker whose task was cancelled: that nobody reads its
+    output any more."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def write(self, text: str) -> int:
+        return len(text) if isinstance(sys.exc_info()[1], BrokenPipeError) else self._stream.write(text)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
 
 
 # ---- messages as byte strings -------------------------------------------------------------------------------------
