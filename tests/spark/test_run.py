@@ -55,6 +55,9 @@ def test_all_sinks_agree_and_a_restart_goes_on(spark: Any, checkpoint: str, tmp_
     assert run.progress["durationMs"]["triggerExecution"] > 0
     assert run.progress["watermarks"]["R"].startswith("1970-01-01T00:00:02.99")  # of the batches before it
     assert len(run.recent_progress) == 1
+    assert run.progress["delay"].keys() == {"R", "S", "T"}
+    assert run.progress["backlog"] == {}
+    assert str(run) == f"run: ended\n  queries: 5, streams: 3, workers: 2, last batch: 2\n  checkpoint {checkpoint}"
     shown = capsys.readouterr().out
     assert "shown, batch 2: " in shown
     assert "more" in shown
@@ -128,6 +131,21 @@ def test_self_joins_and_steps_over_several_rounds(spark: Any, checkpoint: str) -
     groups = Counter(value % 7 for value in values)
     assert run.results("pairs").count() == sum(n * (n - 1) // 2 for n in groups.values())
     assert run.results("three").count() == sum(groups[value % 7] for value in values)
+
+
+def test_files_that_wait(spark: Any, checkpoint: str, tmp_path: Path) -> None:
+    """Two files of each stream are read at a time: what Spark has listed besides is known while the first batch is at its sink."""
+    seen = []
+    write(tmp_path, range(8))
+    engine = clash.Engine(spark, checkpoint, workers=2, name="shop")
+    declare(engine, spark, tmp_path)
+    engine.query("q", JOIN, sink=clash.sinks.ForeachBatch(lambda df, batch: seen.append(run.progress["backlog"]) if batch else None))
+    run = engine.start(trigger="2 seconds")
+    assert str(run).startswith("run shop: active\n  queries: 1, streams: 3, workers: 2, ")
+    while len(seen) < 2 and run.is_active:
+        run.await_termination(0.1)
+    run.stop()
+    assert seen[0] == {"R": {"files": 4}, "S": {"files": 4}, "T": {"files": 4}}
 
 
 def test_two_runs_over_one_checkpoint(spark: Any, checkpoint: str, tmp_path: Path) -> None:

@@ -29,6 +29,8 @@ class CommittedBatch:
     seconds: Mapping[str, float]
     """By activity, summed over tasks."""
     watermarks: Mapping[str, int | None]
+    event_times: Mapping[str, int]
+    """By stream, the largest event time so far."""
 
     @staticmethod
     def of(manifest: Manifest, results: Mapping[str, tuple[str, ...]]) -> CommittedBatch:
@@ -43,6 +45,7 @@ class CommittedBatch:
             stores=store_sizes(manifest.containers),
             seconds=summary.seconds,
             watermarks={name: clock.watermark for name, clock in manifest.clocks.items()},
+            event_times={name: clock.max_event_time for name, clock in manifest.clocks.items() if clock.max_event_time is not None},
         )
 
 

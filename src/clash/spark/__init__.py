@@ -22,9 +22,11 @@ May import the coordinator, the workers and everything below, and `clash.sinks`.
 | `parquet_streams`, `parquet_reader` | which streams are plain Parquet files; reading them in tasks |
 | `column_packing` | all streams on shared typed columns |
 | `result_handover` | committed results to function sinks, and back to users |
-| `progress` | what a run has done |
+| `progress`, `progress_text` | what a run has done, as data and as text |
+| `backlog` | what sources have that is not read yet |
 | `signals` | Ctrl-C and SIGTERM while a program waits |
 | `failures`, `disk_failures` | what goes wrong in Spark, as a three-part error |
+| `worker_python` | which Python runs in Spark's workers, and whether it can |
 | `package_shipping` | the package itself, for executors on other machines |
 | `local_session` | a quiet session on this machine, for the demo and the benchmarks |
 """

@@ -8,6 +8,7 @@ carry the identity of their Spark query.
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from typing import Any
 
 from py4j.java_gateway import JavaClass
@@ -47,7 +48,7 @@ class _Console:
         return JavaClass(f"{_LOG4J}.{name}", self._client)
 
     def filter(self, query_id: str) -> None:
-        filters = {
+        filters: dict[str, Callable[[], Any]] = {
             f"{self._key} tasks": self._tasks_filter,
             f"{self._key} noise": lambda: self._message_filter(_NOISE),
             f"{self._key} {query_id}": lambda: self._message_filter(

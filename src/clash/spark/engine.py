@@ -29,6 +29,7 @@ from clash.spark.package_shipping import ship_package
 from clash.spark.query_launcher import QueryLauncher
 from clash.spark.result_handover import sinks_at_start
 from clash.spark.run import Run
+from clash.spark.worker_python import check_worker_python
 from clash.sql import parse_query
 from clash.state.checkpoint_lock import lock_checkpoint
 from clash.state.storage import open_storage
@@ -130,6 +131,7 @@ class Engine:
             raise OptionError("available_now and trigger exclude each other", f"trigger={trigger!r}", "write one of them")
         interval = None if trigger is None else f"{parse_duration(trigger, 'the trigger') // 1000} milliseconds"
         refuse_active_name(self._spark, self._name)
+        check_worker_python(self._spark.sparkContext)
         job = JobSpec(
             tuple(self._streams.values()), tuple(self._requests.values()), self._workers, self._strategy, self._cost, self._layouts,
             self._mirs, self._statistics, self._epoch, self._adaptive,

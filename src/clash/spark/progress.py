@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import time
 from collections import Counter, deque
+from collections.abc import Collection, Mapping
 from datetime import UTC, datetime, timedelta
 from threading import Lock
 from typing import Any
 
 from clash.coordinator.committed_batch import CommittedBatch
+from clash.spark.progress_text import BatchProgress, RecentProgress
 
+Durations = Mapping[int, Mapping[str, int]]
 _MAX_BATCHES = 1000  # that are listed one by one
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -24,10 +28,13 @@ class Progress:
         self._input: Counter[str] = Counter()
         self._late: Counter[str] = Counter()
         self._results: Counter[str] = Counter()
+        self._event_times: dict[str, float] = {}  # the largest so far, in seconds
 
-    def add(self, committed: CommittedBatch, seconds: float) -> None:
-        """Adds a committed batch that took `seconds`."""
+    def add(self, committed: CommittedBatch, seconds: float, timed: Collection[str]) -> None:
+        """Adds a committed batch that took `seconds`. `timed`: the streams whose event times are instants."""
+        now = time.time()
         with self._lock:
+            self._event_times = {stream: micros / 1e6 for stream, micros in committed.event_times.items() if stream in timed}
             self._batches += 1
             self._input.update(committed.input)
             self._late.update(committed.late)
@@ -43,21 +50,26 @@ class Progress:
                     "results": dict(committed.counts),
                     "stores": {store: dict(size) for store, size in committed.stores.items()},
                     "watermarks": {stream: _time_text(micros) for stream, micros in committed.watermarks.items()},
+                    "delay": self._delays(now),
                     "seconds": {**committed.seconds, "batch": seconds},
                 }
             )
 
-    def recent(self, durations: dict[int, dict[str, int]]) -> list[dict[str, Any]]:
+    def _delays(self, now: float) -> dict[str, float]:
+        return {stream: round(now - newest, 3) for stream, newest in self._event_times.items()}
+
+    def recent(self, durations: Durations) -> RecentProgress:
         """The last batches, oldest first. `durations`: by batch, the milliseconds that Spark reports."""
         with self._lock:
-            return [{**entry, "durationMs": durations.get(entry["batch"], {})} for entry in self._recent]
+            return RecentProgress({**entry, "durationMs": durations.get(entry["batch"], {})} for entry in self._recent)
 
-    def latest(self, durations: dict[int, dict[str, int]]) -> dict[str, Any]:
-        """The last batch, and the totals. Before the first batch of the run, all values of the batch but its number are empty."""
+    def latest(self, durations: Durations, backlog: Mapping[str, Mapping[str, int]]) -> BatchProgress:
+        """The last batch, the totals, and the delay and backlog of now: a run that hangs falls behind. Before the first batch of the run,
+        all values of the batch but its number are empty."""
         with self._lock:
             empty: dict[str, Any] = {
                 "batch": self.last, "generation": None, "timestamp": None, "input": {}, "input_per_second": {}, "late": {}, "results": {},
-                "stores": {}, "watermarks": {}, "seconds": {},
+                "stores": {}, "watermarks": {}, "delay": {}, "seconds": {},
             }  # fmt: skip
             entry = self._recent[-1] if self._recent else empty
             totals = {
@@ -66,7 +78,8 @@ class Progress:
                 "late": dict(self._late),
                 "results": dict(self._results),
             }
-            return {**entry, "durationMs": durations.get(entry["batch"], {}), "totals": totals}
+            lag = {"delay": self._delays(time.time()), "backlog": {stream: dict(unread) for stream, unread in backlog.items()}}
+            return BatchProgress({**entry, **lag, "durationMs": durations.get(entry["batch"], {}), "totals": totals})
 
 
 def _time_text(micros: int | None) -> str | None:

@@ -31,6 +31,8 @@ class QueryLauncher:
         self.stored: dict[str, StoredColumns] | None = None  # where all streams are plain files: Spark is to read none of them
         self._sources = len(frames)  # so many of the source order are read; a stream that is added later waits for a query
         self._read: frozenset[str] = frozenset()
+        self._order: tuple[str, ...] = ()  # of the streams in the Spark query
+        self._counts: dict[str, int] = {}  # of sources, by stream
 
     def pack(self, order: Sequence[str], needed: Collection[str], plan: LoadedPlan) -> tuple[Any, PackedColumns]:
         """One DataFrame of all streams with the columns that the plan reads, and where they are in it. `needed`: the streams that are
@@ -38,7 +40,7 @@ class QueryLauncher:
         used = {*needed, *plan.streams}
         self._sources = max([self._sources, *(at + 1 for at, name in enumerate(order) if name in used)])
         read = order[: self._sources]
-        self._read = frozenset(read)
+        self._order, self._read = tuple(read), frozenset(read)
         types = {name: {field.name: field.dataType.simpleString() for field in self.frames[name].schema.fields} for name in read}
         ingest = {name: plan.ingest[name].columns if name in plan.ingest else () for name in read}
         # A DataFrame may have lost a column that the plan of the last batch read: the next batch begins a plan that does not.
@@ -50,6 +52,13 @@ class QueryLauncher:
     def reads(self, streams: Collection[str]) -> bool:
         """Whether these are among the sources of the Spark query."""
         return self._read.issuperset(streams)
+
+    def sources(self) -> dict[str, int]:
+        """By stream, in the order of the Spark query, how many sources it has."""
+        for name in self._order:
+            if name not in self._counts:
+                self._counts[name] = count_sources(self.frames[name])
+        return {name: self._counts[name] for name in self._order}
 
     def start(self, packed: Any, batch: Callable[[Any, int], None]) -> Any:
         """Starts the Spark query. A batch may begin before this returns."""

@@ -26,6 +26,7 @@ from clash.model.statistics import Statistics
 from clash.model.stream import UNCHANGED, Keep, Stream
 from clash.protocol.result_files import LATE, published_path
 from clash.sinks import Sink
+from clash.spark.backlog import read_backlog
 from clash.spark.batch_function import BatchFunction
 from clash.spark.column_packing import PackedColumns
 from clash.spark.declarations import declare_query, declare_stream, warn_about_query, warn_about_stream
@@ -37,6 +38,8 @@ from clash.spark.query_supervisor import Batch, QuerySupervisor
 from clash.spark.result_handover import ResultHandover, folder_url, read_files, read_folder, refuse_unkept, sinks_at_start
 from clash.spark.signals import stop_on_signal
 from clash.state.storage import open_storage
+
+_BACKLOG_INTERVAL = 1.0  # seconds
 
 
 class Run:
@@ -58,12 +61,26 @@ class Run:
         self._handover = ResultHandover(spark, coordinator, self._sinks)
         self._batches = BatchFunction(coordinator, launcher.half, JobNames(spark.sparkContext, launcher.name), self._committed)
         self._progress = Progress(coordinator.last)
+        self._last_backlog: dict[str, dict[str, int]] = {}
+        self._backlog_read = -_BACKLOG_INTERVAL
         search, half = self._batches.find_failing_stream, launcher.half.folder
         self._supervisor = QuerySupervisor(spark, self._launch, self._batches, self._ended, search, half)
 
     def _ended(self, error: ClashError | None) -> None:
         self._coordinator.close(error)
         self._release()
+
+    def __str__(self) -> str:
+        setup, name = self._coordinator.generation.setup, self._launcher.name
+        state = "active" if self.is_active else "ended" if self.exception is None else f"failed: {self.exception.what}"
+        parts = (("queries", len(setup.queries)), ("streams", len(setup.streams_by_name)), ("workers", setup.workers))
+        counts = ", ".join(f"{name}: {number}" for name, number in parts)
+        last = self._coordinator.last
+        folder = self._launcher.half.folder.removesuffix("/spark")
+        batch = "no batch yet" if last < 0 else f"last batch: {last}"
+        return f"run{'' if name is None else f' {name}'}: {state}\n  {counts}, {batch}\n  checkpoint {folder}"
+
+    __repr__ = __str__
 
     # ---- state --------------------------------------------------------------------------------------------------
 
@@ -102,7 +119,9 @@ class Run:
     def _committed(self, committed: CommittedBatch, began: float) -> None:
         self._handover(committed)
         self._supervisor.batch_committed()
-        self._progress.add(committed, max(clock.perf_counter() - began, 1e-9))
+        streams = self._coordinator.changes.setup.streams_by_name.values()
+        timed = {stream.name for stream in streams if stream.time is not None and stream.type_of(stream.time) == "timestamp"}
+        self._progress.add(committed, max(clock.perf_counter() - began, 1e-9), timed)
 
     # ---- changing ----------------------------------------------------------------------------------------------
 
@@ -195,8 +214,17 @@ class Run:
 
     @property
     def progress(self) -> dict[str, Any]:
-        """The last committed batch, and totals since the start."""
-        return self._progress.latest(self._supervisor.durations())
+        """The last committed batch, totals since the start, and how far behind the streams are."""
+        return self._progress.latest(self._supervisor.durations(), self._backlog())
+
+    def _backlog(self) -> dict[str, dict[str, int]]:
+        """Read again after a while: a program may ask for its progress in a loop."""
+        if not self.is_active:
+            return {}
+        now = clock.monotonic()
+        if now - self._backlog_read > _BACKLOG_INTERVAL:
+            self._backlog_read, self._last_backlog = now, read_backlog(self._supervisor.handle, self._launcher.sources())
+        return self._last_backlog
 
     @property
     def recent_progress(self) -> list[dict[str, Any]]:

@@ -1,0 +1,125 @@
+"""Progress as plain data that prints as a table: a dict and a list, with their own text."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+_UNITS = ("B", "kB", "MB", "GB", "TB")
+
+
+class BatchProgress(dict[str, Any]):
+    """The last batch and the totals, as `run.progress` returns them."""
+
+    def __str__(self) -> str:
+        return progress_text(self)
+
+    __repr__ = __str__
+
+
+class RecentProgress(list[dict[str, Any]]):
+    """The last batches, as `run.recent_progress` returns them."""
+
+    def __str__(self) -> str:
+        return recent_text(self)
+
+    __repr__ = __str__
+
+
+def progress_text(progress: Mapping[str, Any]) -> str:
+    if progress["timestamp"] is None:
+        return (
+            "no batch yet in this run"
+            if progress["batch"] < 0
+            else f"no batch yet in this run; the last one before it is {progress['batch']}"
+        )
+    lines = [f"batch {progress['batch']} of generation {progress['generation']}, {progress['timestamp']}, {_seconds(progress)}"]
+    streams = sorted({*progress["input"], *progress["watermarks"], *progress["delay"], *progress["backlog"]})
+    rows = [
+        [
+            stream,
+            f"{progress['input'].get(stream, 0):,}",
+            f"{progress['input_per_second'].get(stream, 0):,.0f}",
+            f"{progress['late'].get(stream, 0):,}",
+            duration_text(progress["delay"].get(stream)),
+            backlog_text(progress["backlog"].get(stream)),
+            progress["watermarks"].get(stream) or "-",
+        ]
+        for stream in streams
+    ]
+    lines += _table(["stream", "rows", "rows/s", "late", "delay", "backlog", "watermark"], rows)
+    lines += _table(["query", "results"], [[query, f"{count:,}"] for query, count in sorted(progress["results"].items())])
+    sizes = [
+        [store, f"{size['rows']:,}", bytes_text(size["bytes"]), f"{size['containers']:,}"]
+        for store, size in sorted(progress["stores"].items())
+    ]
+    lines += _table(["store", "rows", "size", "containers"], sizes)
+    totals = progress["totals"]
+    counts = [f"{sum(totals[part].values()):,} {name}" for part, name in (("input", "rows"), ("late", "late"), ("results", "results"))]
+    return "\n".join([*lines, f"since the start: {totals['batches']:,} batches, {', '.join(counts)}"])
+
+
+def recent_text(recent: Sequence[Mapping[str, Any]]) -> str:
+    if not recent:
+        return "no batch yet in this run"
+    rows = [
+        [
+            str(entry["batch"]),
+            entry["timestamp"],
+            f"{entry['seconds']['batch']:.3f}",
+            f"{sum(entry['input'].values()):,}",
+            f"{sum(entry['late'].values()):,}",
+            f"{sum(entry['results'].values()):,}",
+            duration_text(max(entry["delay"].values(), default=None)),
+        ]
+        for entry in recent
+    ]
+    return "\n".join(_table(["batch", "committed", "seconds", "rows", "late", "results", "delay"], rows))
+
+
+def duration_text(seconds: float | None) -> str:
+    """
+    >>> duration_text(1.84), duration_text(7325), duration_text(-0.5), duration_text(900_000)
+    ('1.8 s', '2 h 2 min', '-0.5 s', '10 d 10 h')
+    """
+    if seconds is None:
+        return "-"
+    if seconds < 60:
+        return f"{seconds:.1f} s"
+    minutes, hours, days = int(seconds // 60), int(seconds // 3600), int(seconds // 86400)
+    if hours < 1:
+        return f"{minutes} min {int(seconds % 60)} s"
+    return f"{hours} h {minutes % 60} min" if days < 2 else f"{days} d {hours % 24} h"
+
+
+def backlog_text(backlog: Mapping[str, int] | None) -> str:
+    return "-" if backlog is None else ", ".join(f"{number:,} {unit}" for unit, number in backlog.items())
+
+
+def bytes_text(number: float) -> str:
+    """
+    >>> bytes_text(999), bytes_text(12_345_678)
+    ('999 B', '12.3 MB')
+    """
+    unit = 0
+    while number >= 1000 and unit < len(_UNITS) - 1:
+        number, unit = number / 1000, unit + 1
+    return f"{number:.1f} {_UNITS[unit]}" if unit else f"{number:.0f} B"
+
+
+def _seconds(progress: Mapping[str, Any]) -> str:
+    trigger = progress["durationMs"].get("triggerExecution")
+    return f"{progress['seconds']['batch']:.3f} s" + ("" if trigger is None else f" of the trigger's {trigger / 1000:.3f} s")
+
+
+def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    """The first column to the left, the others to the right; nothing at all without rows."""
+    if not rows:
+        return []
+    widths = [max(len(row[at]) for row in [head, *rows]) for at in range(len(head))]
+    return [
+        "  ".join(
+            cell.ljust(width) if at == 0 else cell.rjust(width) for at, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in [head, *rows]
+    ]
