@@ -78,7 +78,7 @@ SYNTAX = [
     "'it''s'", "\"a\"", "'a' 'b'", "'a\\\\b'", "'\\u0041\\101\\n\\%\\_\\q'", "r'a\\nb'", "greatest(',', s)", "nullif(s, ',')",
     "IF(b, ',', 'FROM')",
     "5L", "5Y", "5S", "1.5D", "1.5F", "1.5BD", "1e3", "1e3BD", ".5", "5.", "-2147483648", "-9223372036854775808", "- 2147483648",
-    "-(2147483648)",
+    "-(2147483648)", "-(-2147483648)", "-(-128Y)",
     "i + -2147483648", "+i", "+ x", "i - -j", "- - i", "+c", "(i = j) = b", "(b < p) IS NULL", "b = p IS NULL", "NOT i = j",
     "NOT b IS NULL",
     "i IS DISTINCT FROM j", "i IS NOT DISTINCT FROM j", "CAST(s AS varchar(3))", "i::string", "x::int::string", "CAST(i AS dec(12,2))",

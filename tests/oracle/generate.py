@@ -10,7 +10,7 @@ from clash.state.failpoints import NAMES
 
 from .case import Batch, Case, Setting
 from .queries import random_queries
-from .schemas import random_batches, random_schema
+from .schemas import Schema, random_batches, random_schema
 
 POINTS = sorted(name for name in NAMES if not name.endswith(("-handover", "-sources")))  # those are Spark's
 
@@ -18,7 +18,7 @@ POINTS = sorted(name for name in NAMES if not name.endswith(("-handover", "-sour
 def random_case(rng: Random, most_rows: int = 60, most_queries: int = 4) -> Case:
     schema = random_schema(rng)
     queries = random_queries(rng, schema, rng.randint(1, most_queries))
-    case = Case(schema.streams, queries, (), random_setting(rng, [s.name for s in schema.streams]))
+    case = Case(schema.streams, queries, (), random_setting(rng, schema))
     widest = max((len(query.aliases) for query in case.parsed), default=1)
     # the worst join multiplies all rows that share a hot key
     rows = min(rng.choice([3, 6, 10, 20, most_rows]), {1: 200, 2: 60, 3: 24, 4: 12}.get(widest, 6))
@@ -34,8 +34,8 @@ def interrupted(rng: Random, batch: Batch) -> Batch:
     return batch
 
 
-def random_setting(rng: Random, streams: list[str]) -> Setting:
-    rates = {name: rng.choice([1.0, 10.0, 1e3, 1e5]) for name in streams}
+def random_setting(rng: Random, schema: Schema) -> Setting:
+    rates = {name: rng.choice([1.0, 10.0, 1e3, 1e5]) for name in [stream.name for stream in schema.streams]}
     return Setting(
         workers=rng.choice([1, 2, 2, 3, 4, 5]),
         strategy=rng.choice(["independent", "shared", "global", "global"]),
@@ -45,7 +45,7 @@ def random_setting(rng: Random, streams: list[str]) -> Setting:
         statistics=Statistics(rates=rates, default_selectivity=rng.choice([1e-5, 1e-3, 0.1, 1.0])),
         partitions=rng.choice([1, 2, 3]),
         seed=rng.randrange(1000),
-        timezone=rng.choice(["UTC", "UTC", "Europe/Berlin"]),
+        timezone=schema.zone,
         plan_seed=rng.randrange(10**6) if rng.random() < 0.6 else None,
         options=_sizes(rng),
     )

@@ -20,7 +20,7 @@ def random_history(rng: Random, most_rows: int = 24) -> Case:
     kept = rng.choice([0.1, 0.1, 0.5, 1.0])
     schema = replace(schema, streams=tuple(replace(s, keep="all" if rng.random() < kept else "needed") for s in schema.streams))
     asks = random_queries(rng, schema, rng.randint(2, 6))
-    setting = replace(random_setting(rng, [s.name for s in schema.streams]), epoch=rng.choice([1, 1, 1, 2, 3]), adaptive=rng.random() < 0.3)
+    setting = replace(random_setting(rng, schema), epoch=rng.choice([1, 1, 1, 2, 3]), adaptive=rng.random() < 0.3)
     setting = replace(setting, options=(*setting.options, *_rewriting(rng)))
     case = Case(schema.streams, asks, (), setting)
     widest = max((len(query.aliases) for query in case.parsed), default=1)

@@ -67,11 +67,11 @@ def run_nested(case: Case) -> Expected:
                 values = {c: _Number(v) if isinstance(v, float) else v for (c, _), v in zip(stream.columns, row, strict=True)}
                 admitted[stream.name].append((time, number, values))
     for query in case.parsed:
-        found.results[query.name] = _join(query, admitted)
+        found.results[query.name] = _join(query, admitted, case.setting.timezone)
     return found
 
 
-def _join(query: Query, admitted: dict[str, _Admitted]) -> Counter[tuple[int, Row]]:
+def _join(query: Query, admitted: dict[str, _Admitted], zone: str) -> Counter[tuple[int, Row]]:
     results: Counter[tuple[int, Row]] = Counter()
     windows = dict(query.join.windows)
     relations = [relation for _, relation in query.aliases]
@@ -81,8 +81,8 @@ def _join(query: Query, admitted: dict[str, _Admitted]) -> Counter[tuple[int, Ro
         if any(window is not None and span > window for span, window in spans):
             continue
         row = {relation: values for relation, (_, _, values) in zip(relations, parts, strict=True)}
-        if _equal(query, row) and all(value(p, row) is True for p in (*query.join.filters, *query.join.residuals)):
-            outputs = [value(output.expression, row) for output in query.outputs]
+        if _equal(query, row) and all(value(p, row, zone) is True for p in (*query.join.filters, *query.join.residuals)):
+            outputs = [value(output.expression, row, zone) for output in query.outputs]
             results[max(b for _, b, _ in parts), tuple(plain(float(v) if isinstance(v, _Number) else v) for v in outputs)] += 1
     return results
 

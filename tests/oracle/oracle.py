@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 
 import duckdb
 import pyarrow as pa
@@ -14,6 +16,7 @@ from clash.model.relation import Attribute
 from clash.model.stream import Stream
 from clash.topology.columns import query_attributes
 
+from ..sql.local_time import DAY, from_local, plus, to_local
 from .case import Case, Life, Row, plain, plain_rows, table, tau
 
 _DB = duckdb.connect()  # one for all: opening one takes longer than a query
@@ -79,6 +82,8 @@ def _load(case: Case, admitted: _Admitted, streams: Sequence[Stream]) -> None:
     for stream in streams or case.streams:
         rows = admitted[stream.name]
         loaded = _naive(table(stream, [row for _, _, row in rows], case.by_name[stream.name]))
+        for name, values in _in_zone(case.by_name[stream.name], [row for _, _, row in rows], case.setting.timezone).items():
+            loaded = loaded.append_column(name, pa.array(values, pa.timestamp("us")))
         loaded = loaded.append_column(f"__tau_{stream.name}", pa.array([t for t, _, _ in rows], pa.int64()))
         loaded = loaded.append_column(f"__batch_{stream.name}", pa.array([b for _, b, _ in rows], pa.int64()))
         _DB.register("__loaded", loaded)
@@ -86,9 +91,43 @@ def _load(case: Case, admitted: _Admitted, streams: Sequence[Stream]) -> None:
         _DB.unregister("__loaded")
 
 
+_REWRITTEN = (
+    (re.compile(r"(\w+)\.ts - (\w+)\.ts"), r"\1.__local_ts - \2.__local_ts"),
+    (re.compile(r"(\w+)\.ts \+ INTERVAL 1 DAY"), r"\1.__next_day_ts"),
+    (re.compile(r"(\w+)\.ts - INTERVAL 1 DAY"), r"\1.__day_before_ts"),
+    (re.compile(r"HOUR\((\w+)\.ts\)"), r"HOUR(\1.__local_ts)"),
+    (re.compile(r"CAST\((\w+)\.ts AS DATE\)"), r"CAST(\1.__local_ts AS DATE)"),
+)  # what depends on the session's time zone, as columns that are computed beside DuckDB, whose zones have other rules than Java's
+
+
+def _in_zone(stream: Stream, rows: Sequence[Row], zone: str) -> dict[str, list[datetime | None]]:
+    """The columns of `_REWRITTEN`, without time zones."""
+    kind = stream.type_of("ts")
+    if kind is None:
+        return {}
+    at = [name for name, _ in stream.columns].index("ts")
+    moments = [row[at] for row in rows]
+    if kind == "timestamp_ntz":
+        shifts = [("__local_ts", 0), ("__next_day_ts", 1), ("__day_before_ts", -1)]
+        return {name: [m and m + days * DAY for m in moments] for name, days in shifts}
+    return {
+        "__local_ts": [m and to_local(m, zone) for m in moments],
+        "__next_day_ts": [m and plus(m, DAY, zone).replace(tzinfo=None) for m in moments],
+        "__day_before_ts": [m and plus(m, -DAY, zone).replace(tzinfo=None) for m in moments],
+    }
+
+
+def _utc_literals(text: str, zone: str) -> str:
+    """Local times of the session as those of UTC, which is what DuckDB's columns hold."""
+    return re.sub(r"TIMESTAMP '([^']*)'", lambda found: f"TIMESTAMP '{from_local(datetime.fromisoformat(found[1]), zone):%F %T.%f}'", text)
+
+
 def duck_text(query: Query, case: Case, life: Life | None = None) -> str:
     """The query's own text, with its windows as conditions and the batches of the last and of the first row as more columns."""
-    select, _, rest = query.text.partition("\nFROM ")
+    text = _utc_literals(query.text, case.setting.timezone)
+    for pattern, replacement in _REWRITTEN:
+        text = pattern.sub(replacement, text)
+    select, _, rest = text.partition("\nFROM ")
     windows = dict(query.join.windows)
     taus = [f"{alias}.__tau_{relation.stream}" for alias, relation in query.aliases]
     batches = [f"{alias}.__batch_{relation.stream}" for alias, relation in query.aliases]

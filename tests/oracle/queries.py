@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
 from random import Random
 
 from clash.errors import QueryError
@@ -82,7 +83,7 @@ def _draft(rng: Random, schema: Schema, earlier: list[Draft]) -> Draft:
     others = list(draft.others)
     for name, stream in draft.aliases:
         if rng.random() < 0.15:
-            others.append((_on_one(rng, name, stream, 2), frozenset([name])))
+            others.append((_on_one(rng, name, stream, 2, schema.start), frozenset([name])))
     if len(names) > 1:
         for _ in range(rng.choice([0, 0, 0, 0, 1, 1, 2])):
             residual = _on_two(rng, schema, draft)
@@ -165,9 +166,20 @@ def _number(rng: Random, aliases: list[str], depth: int) -> str:
     ][kind - 3]
 
 
-def _on_one(rng: Random, name: str, stream: Stream, depth: int) -> str:
+def _on_time(rng: Random, name: str, kind: str, start: datetime) -> str:
+    """A condition on the local time of one alias."""
+    choice = [f"(HOUR({name}.ts) {rng.choice(['=', '<>', '<'])} {rng.randint(0, 3)})", f"(CAST({name}.ts AS DATE) > DATE '{start:%F}')"]
+    if kind == "timestamp":
+        literal = (start + timedelta(hours=rng.choice([-5, -4, 1, 2, 11]), seconds=rng.choice([0, 1, 1800]))).replace(tzinfo=None)
+        choice += [f"({name}.ts {rng.choice(['<', '>=', '<>'])} TIMESTAMP '{literal}')"] * 2
+    return rng.choice(choice)
+
+
+def _on_one(rng: Random, name: str, stream: Stream, depth: int, start: datetime) -> str:
     """A condition on one alias."""
     columns = dict(stream.columns)
+    if stream.time is not None and rng.random() < 0.15:
+        return _on_time(rng, name, columns["ts"], start)
     kind = rng.randint(0, 9 if depth else 6)
     number = _number(rng, [name], 1)
     if kind <= 1:
@@ -186,7 +198,7 @@ def _on_one(rng: Random, name: str, stream: Stream, depth: int) -> str:
         return f"({name}.f {rng.choice(['<', '<=', '>', '>=', '<>', '='])} {rng.choice(['0e0', '0.5e0', '2'])})"
     if kind in (5, 6):
         return f"{name}.ok" if "ok" in columns else f"({name}.p % 2 = {rng.choice([0, 1, -1])})"
-    inner, other = _on_one(rng, name, stream, depth - 1), _on_one(rng, name, stream, depth - 1)
+    inner, other = (_on_one(rng, name, stream, depth - 1, start) for _ in range(2))
     return [f"(NOT ({inner}))", f"({inner} AND {other})", f"({inner} OR {other})"][kind - 7]
 
 
@@ -200,6 +212,13 @@ def _on_two(rng: Random, schema: Schema, draft: Draft) -> Condition | None:
         low, high = rng.choice([0, 1, 2]), rng.choice([0, 1, 3])
         return rng.choice(
             [
+                f"({a}.ts <= {b}.ts + INTERVAL 1 DAY)",
+                f"({a}.ts - INTERVAL 1 DAY < {b}.ts)",
+                f"({a}.ts BETWEEN {b}.ts - INTERVAL 1 DAY AND {b}.ts + INTERVAL 1 DAY)",
+                f"({a}.ts - {b}.ts <= INTERVAL {rng.choice(['0 SECONDS', '59 MINUTES', '1 HOUR', '24 HOURS'])})",
+                f"({a}.ts - {b}.ts < {b}.ts - {a}.ts)",
+                f"(HOUR({a}.ts) = HOUR({b}.ts))",
+                f"(CAST({a}.ts AS DATE) < CAST({b}.ts AS DATE))",
                 f"({a}.ts <= {b}.ts + INTERVAL {high} SECONDS)",
                 f"({a}.ts BETWEEN {b}.ts - INTERVAL {low} SECONDS AND {b}.ts + INTERVAL {high} SECONDS)",
                 f"({a}.ts < {b}.ts)",
@@ -217,7 +236,7 @@ def _on_two(rng: Random, schema: Schema, draft: Draft) -> Condition | None:
             x, y = rng.choice(shared)
             return f"({a}.{x} {rng.choice(['<>', '<', '<=', 'IS NOT DISTINCT FROM'])} {b}.{y})", named
     if kind == 4:
-        one, two = _on_one(rng, a, left, 0), _on_one(rng, b, right, 0)
+        one, two = _on_one(rng, a, left, 0, schema.start), _on_one(rng, b, right, 0, schema.start)
         return f"({one} OR {two})", named
     if kind == 5 and left.type_of("s") and right.type_of("s"):
         return f"({a}.s || {b}.s LIKE '{rng.choice(['a%', '%b', '__'])}')", named
@@ -269,7 +288,8 @@ def _outputs(rng: Random, draft: Draft) -> list[str]:
         elif kind == "string":
             found.append(rng.choice([f"{plain} || '!'", f"LENGTH({plain})", f"COALESCE({plain}, '?')", f"SUBSTRING({plain}, 1, 1)"]))
         elif column == "ts":
-            found.append(f"{plain} + INTERVAL 1 SECOND")
+            offset = rng.choice(["+ INTERVAL 1 SECOND", "+ INTERVAL 1 DAY", "- INTERVAL 1 DAY"])
+            found.append(rng.choice([f"{plain} {offset}", f"{plain} {offset}", f"HOUR({plain})", f"CAST({plain} AS DATE)"]))
         elif column == "f":
             found.append(rng.choice([f"{plain} * 0.5e0", f"{plain} + {alias}.p", f"{alias}.p / 4"]))
         elif column == "ok":

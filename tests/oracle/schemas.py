@@ -13,6 +13,12 @@ from clash.model.stream import Stream
 from .case import Batch, Row, micros
 
 START = datetime(2024, 1, 1, tzinfo=UTC)
+CHANGES = {
+    "Europe/Berlin": (datetime(2024, 3, 31, 1, tzinfo=UTC), datetime(2024, 10, 27, 1, tzinfo=UTC)),
+    "America/New_York": (datetime(2024, 3, 10, 7, tzinfo=UTC), datetime(2024, 11, 3, 6, tzinfo=UTC)),
+    "Australia/Lord_Howe": (datetime(2024, 4, 6, 15, tzinfo=UTC), datetime(2024, 10, 5, 15, 30, tzinfo=UTC)),
+}
+"""When zones change their clocks."""
 _NAN = float("nan")
 _DAYS = [date(2024, 1, 1) + timedelta(days=n) for n in (0, 1, 2, 40)]
 _MOMENTS = [START + timedelta(seconds=n) for n in (0, 1, 86_400)] + [START + timedelta(microseconds=1)]
@@ -53,6 +59,18 @@ class Schema:
     streams: tuple[Stream, ...]
     domain: dict[tuple[str, str], int]
     values: dict[tuple[str, str], tuple[Any, ...]]
+    zone: str = "UTC"
+    start: datetime = START
+
+
+def _random_clock(rng: Random) -> tuple[str, datetime]:
+    """The session's time zone, and when the history begins: often while that zone changes its clock, or a day from it."""
+    zone = rng.choice(["UTC", "UTC", "Europe/Berlin", *CHANGES, *CHANGES])
+    if zone not in CHANGES or rng.random() < 0.2:
+        return zone, START
+    return zone, rng.choice(CHANGES[zone]) + timedelta(
+        hours=rng.choice([0, 0, 0, -1, 1, -24, -23, 24, 25]), seconds=rng.choice([0, -1, -3])
+    )
 
 
 def random_schema(rng: Random) -> Schema:
@@ -90,7 +108,7 @@ def random_schema(rng: Random) -> Schema:
         window = rng.choice([None, None, "0 seconds", "1 second", "2 seconds", "5 seconds", "5 seconds", "20 seconds"])
         keep = "all" if rng.random() < 0.1 else "needed"
         streams.append(Stream.of(name, columns, time=time, window=window, lateness=late, idle=idle, keep=keep))
-    return Schema(tuple(streams), domain, values)
+    return Schema(tuple(streams), domain, values, *_random_clock(rng))
 
 
 def _as(value: Any, kind: str) -> Any:
@@ -107,7 +125,8 @@ def random_batches(rng: Random, schema: Schema, rows: int, count: int | None = N
     jitter = rng.choice([(0,), (0, 0, -1), (0, 0, 0, -1, -2, -5, 1)])
     pace = rng.choice([(0, 0, 1), (0, 1, 1, 2, 4), (2, 9)])
     fine = rng.random() < 0.3
-    now, clock = micros(START) + 7_000_000, 0
+    days = (0, 0, 3600, 82_800, 86_400, 90_000) if schema.start != START and rng.random() < 0.4 else (0,)  # apart, in seconds
+    now, clock = micros(schema.start) + 7_000_000, 0
     batches = []
     for _ in range(count):
         now += rng.choice([0, 1, 1_000_000, 1_000_000, 3_000_000])
@@ -118,10 +137,10 @@ def random_batches(rng: Random, schema: Schema, rows: int, count: int | None = N
             share = rng.choice([0, 1, 1, 1, 2])
             made: list[Row] = []
             for _ in range(share * rows // count + rng.randint(0, 1)):
-                at = timedelta(seconds=clock + rng.choice(jitter) + rng.randint(0, 1))
+                at = timedelta(seconds=clock + rng.choice(jitter) + rng.randint(0, 1) + rng.choice(days))
                 if fine:
                     at += timedelta(microseconds=rng.choice([-1, 0, 0, 1]))
-                made.append(_row(rng, stream, schema, START + at, hot, nulls))
+                made.append(_row(rng, stream, schema, schema.start + at, hot, nulls))
                 if rng.random() < 0.08:
                     made.append(made[-1])
             if made or rng.random() < 0.5:
@@ -135,9 +154,9 @@ def quiet_batches(rng: Random, schema: Schema, after: Batch, count: int) -> tupl
     """One row of each stream per batch, long after all windows have passed."""
     found = []
     for number in range(1, count + 1):
-        at = START + timedelta(seconds=100_000 * number)
+        at = schema.start + timedelta(seconds=200_000 * number)
         rows = {stream.name: (_row(rng, stream, schema, at, 0.0, 0.0),) for stream in schema.streams}
-        found.append(Batch(max(after.now, micros(START)) + 100_000_000_000 * number, rows, quiet=True))
+        found.append(Batch(max(after.now, micros(schema.start)) + 200_000_000_000 * number, rows, quiet=True))
     return tuple(found)
 
 

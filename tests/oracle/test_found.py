@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from itertools import islice
 from random import Random
+
+import pytest
 
 from clash.inprocess.engine import InProcessEngine
 from clash.model.stream import Stream
@@ -13,8 +15,11 @@ from clash.plan.topology import ProbeRule, StoreRule, Topology
 
 from .case import Ask, Batch, Case, Change, Setting, table
 from .compare import differences, ran
+from .nested import run_nested
+from .oracle import expect
 from .runs import Run
 from .schemas import START
+from .shrink import failure
 from .starts import plan_of
 
 
@@ -145,3 +150,26 @@ def test_a_stream_that_waits_for_a_query_is_not_read_past() -> None:
         assert [(life.first, life.complete) for life in run.lives if life.ask.name == "t"] == [(7, 7)]
         assert run.begins["T"] == 7
     assert differences(case) == []
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        "(R.ts - S.ts <= INTERVAL 10 SECONDS)",  # local times: an hour that occurs twice
+        "(R.ts <= S.ts + INTERVAL 1 DAY)",  # of the calendar: 25 hours
+        "(R.ts - INTERVAL 1 DAY <= S.ts)",  # which is another condition
+        "(R.ts - INTERVAL 12 HOURS - INTERVAL 12 HOURS <= S.ts)",  # 24 hours
+        "(HOUR(R.ts) = HOUR(S.ts))",
+    ],
+)
+def test_a_zone_changes_its_clock(condition: str) -> None:
+    change = datetime(2024, 10, 27, 1, tzinfo=UTC)
+    seconds = [0, -1, 5, -3600, 3599, 3600, -86_400, 86_400, 90_000, -90_000, 82_800]
+    rows = tuple((1, change + timedelta(seconds=at)) for at in seconds)
+    streams = tuple(Stream.of(name, {"a": "int", "ts": "timestamp"}, time="ts", lateness="0 seconds") for name in "RS")
+    ask = Ask("q", f"SELECT R.ts AS r, S.ts - INTERVAL 1 DAY AS s\nFROM R JOIN S ON R.a = S.a WHERE {condition}")
+    batches = (Batch(0, {"R": rows[:6], "S": rows}), Batch(1, {"R": rows[6:]}), Batch(2, {"S": rows}))
+    for zone in ("Europe/Berlin", "UTC"):
+        case = Case(streams, (ask,), batches, Setting(timezone=zone))
+        assert failure(case) is None, zone
+        assert run_nested(case) == expect(case), zone

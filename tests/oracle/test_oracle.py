@@ -102,7 +102,10 @@ def test_random_plans_are_valid_and_differ() -> None:
 
 
 def test_shrinking_keeps_what_is_wrong() -> None:
-    case = next(c for c in (random_case(Random(seed)) for seed in range(99)) if c.count() > 50 and len(c.queries) > 2)
-    small = smallest(case, lambda c: "wrong" if any(len(batch.rows.get("R", ())) > 1 for batch in c.batches) else None)
+    def wrong(case: Case) -> str | None:
+        return "wrong" if any(len(batch.rows.get("R", ())) > 1 for batch in case.batches) else None
+
+    case = next(c for c in (random_case(Random(seed)) for seed in range(99)) if c.count() > 50 and len(c.queries) > 2 and wrong(c))
+    small = smallest(case, wrong)
     assert small.count() == 2
     assert len(small.queries) == len(small.batches) == 1

@@ -7,13 +7,15 @@ import math
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from datetime import datetime, timedelta
+from datetime import date, datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
 from clash.model.expressions import Call, Col, Expr, Lit
 from clash.model.query import Query
 from clash.model.relation import Relation
+
+from .local_time import from_local, plus, to_local
 
 Row = Mapping[str, Any]
 
@@ -37,32 +39,36 @@ def _joins(query: Query, row: Mapping[Relation, Row]) -> bool:
     return True
 
 
-def value(expr: Expr, row: Mapping[Relation, Row]) -> Any:
+def value(expr: Expr, row: Mapping[Relation, Row], zone: str | None = None) -> Any:
+    """`zone`: of the session; without one, timestamps have no time zone."""
     if isinstance(expr, Col):
         return row[expr.relation][expr.column]
     if isinstance(expr, Lit):
-        return _literal(expr)
-    return _call(expr, row)
+        return _literal(expr, zone)
+    return _call(expr, row, zone)
 
 
-def _literal(lit: Lit) -> Any:
+def _literal(lit: Lit, zone: str | None) -> Any:
     if lit.value is None:
         return None
     if lit.type == "interval":
         return timedelta(microseconds=int(lit.value))
     if lit.type.startswith("timestamp"):
-        return datetime.fromisoformat(str(lit.value))
+        moment = datetime.fromisoformat(str(lit.value))
+        return from_local(moment, zone) if zone is not None and lit.type == "timestamp" and moment.tzinfo is None else moment
+    if lit.type == "date":
+        return date.fromisoformat(str(lit.value))
     return Decimal(str(lit.value)) if lit.type.startswith("decimal") else lit.value
 
 
-def _call(call: Call, row: Mapping[Relation, Row]) -> Any:
+def _call(call: Call, row: Mapping[Relation, Row], zone: str | None) -> Any:
     op = call.op
     if op == "case":
         for condition, result in zip(call.args[:-1:2], call.args[1::2], strict=False):
-            if value(condition, row) is True:
-                return value(result, row)
-        return value(call.args[-1], row)
-    args = [value(arg, row) for arg in call.args]
+            if value(condition, row, zone) is True:
+                return value(result, row, zone)
+        return value(call.args[-1], row, zone)
+    args = [value(arg, row, zone) for arg in call.args]
     if op in ("and", "or"):
         decisive = op == "or"
         return decisive if decisive in args else None if None in args else not decisive
@@ -80,7 +86,23 @@ def _call(call: Call, row: Mapping[Relation, Row]) -> Any:
         return None if args[0] is None else args[0] in args[1:]
     if None in args:
         return None
+    kinds = [arg.type for arg in call.args]
+    if zone is not None and "timestamp" in kinds and op in ("+", "-", "hour", "cast"):
+        return _in_zone(call, args, zone)
     return _STRICT[op](*args)
+
+
+def _in_zone(call: Call, args: list[Any], zone: str) -> Any:
+    """What depends on the session's time zone."""
+    if call.op == "hour":
+        return to_local(args[0], zone).hour
+    if call.op == "cast":
+        assert call.type == "date"
+        return to_local(args[0], zone).date()
+    if call.type == "interval":
+        return to_local(args[0], zone) - to_local(args[1], zone)
+    moment, interval = args if isinstance(args[0], datetime) else args[::-1]
+    return plus(moment, interval if call.op == "+" else -interval, zone)
 
 
 def _like(text: str, pattern: str) -> bool:
@@ -105,6 +127,8 @@ _STRICT: dict[str, Any] = {
     "upper": str.upper,
     "length": len,
     "concat": lambda *parts: "".join(parts),
+    "hour": lambda a: a.hour,
+    "cast": lambda a: a.date(),  # the only cast that is needed: of a timestamp_ntz to a date
     "trim": lambda a: a.strip(" "),
     "substring": lambda a, start, length: a[start - 1 : start - 1 + length],
 }

@@ -8,6 +8,7 @@ from clash.model.query import Query
 from clash.model.relation import Relation
 from clash.model.stream import Stream
 from clash.sql import parse_queries, parse_query
+from clash.sql.time_bands import OFFSET_RANGE
 
 from .streams import STREAMS
 
@@ -64,6 +65,17 @@ def _show(query: Query) -> dict[str, object]:
         ("FROM R JOIN S ON R.a = S.a AND R.ts = S.ts", {"classes": ["R.a = S.a", "R.ts = S.ts"], "bounds": [("R", "S", 0), ("S", "R", 0)]}),
         ("FROM R JOIN S ON R.a = S.a AND R.ts = S.ts + INTERVAL 1 SECOND",
          {"classes": ["R.a = S.a"], "residuals": ["=(R.ts, +(S.ts, 1000000))"], "bounds": [("R", "S", SECOND), ("S", "R", -SECOND)]}),
+        # local time and elapsed time differ where a zone changes its clock: the bound is wider
+        ("FROM R JOIN S ON R.a = S.a AND R.ts - S.ts <= INTERVAL 5 SECONDS",
+         {"classes": ["R.a = S.a"], "residuals": ["<=(-(R.ts, S.ts), 5000000)"], "bounds": [("R", "S", 5 * SECOND + OFFSET_RANGE)]}),
+        ("FROM R JOIN S ON R.a = S.a AND R.ts = S.ts + INTERVAL 24 HOURS",
+         {"classes": ["R.a = S.a"], "residuals": ["=(R.ts, +(S.ts, 86400000000))"],
+          "bounds": [("R", "S", 86_400 * SECOND + OFFSET_RANGE), ("S", "R", -86_400 * SECOND + OFFSET_RANGE)]}),
+        ("FROM R JOIN S ON R.a = S.a AND R.ts + INTERVAL 20 HOURS <= S.ts - INTERVAL 20 HOURS",
+         {"classes": ["R.a = S.a"], "residuals": ["<=(+(R.ts, 72000000000), +(S.ts, -72000000000))"],
+          "bounds": [("R", "S", -144_000 * SECOND)]}),
+        ("FROM U x JOIN U y ON x.key = y.key AND x.n - y.n <= INTERVAL 2 DAYS",
+         {"classes": ["U#2.key = U.key"], "residuals": ["<=(U.n, +(U#2.n, 172800000000))"], "bounds": [("U", "U#2", 172_800 * SECOND)]}),
         # a timestamp without time zone and one with do not differ by a constant
         ("FROM R JOIN U ON R.a = U.key WHERE R.ts < U.n", {"classes": ["R.a = U.key"], "residuals": ["<(R.ts, U.n)"]}),
         ("FROM U WHERE `k c` = 1", {"filters": ["=(U.k c, 1)"]}),
@@ -159,6 +171,8 @@ def test_the_from_of_is_distinct_from_does_not_end_the_list() -> None:
         ("TIMESTAMP '2017-12-11 9:30 UTC+1'", "'2017-12-11T08:30:00+00:00'", "timestamp"),
         ("TIMESTAMP_NTZ '2017-12-11 09:30:00.1234567+01:00'", "'2017-12-11T09:30:00.123456'", "timestamp_ntz"),
         ("DATE '12017-01-01'", "cast('12017-01-01')", "date"), ("INTERVAL '-1 hour 30 minutes'", "-1800000000", "interval"),
+        ("INTERVAL '1.5 seconds'", "1500000", "interval"),
+        ("INTERVAL '.5' SECOND", "500000", "interval"), ("INTERVAL 1.5 SECONDS", "1500000", "interval"),
         ("ts - INTERVAL 1 HOUR - INTERVAL 1 HOUR", "+(R.ts, -7200000000)", "timestamp"),
         ("ts - INTERVAL 1 DAY - INTERVAL 1 DAY", "+(+(R.ts, -86400000000), -86400000000)", "timestamp"), ("'a' 'b'", "'ab'", "string"),
         ("NULL", "NULL", "void"), ("TRUE", "True", "boolean"),

@@ -19,6 +19,7 @@ _DATE = re.compile(DATE, re.ASCII | re.DOTALL)
 _CLOCK = re.compile(CLOCK, re.ASCII | re.DOTALL)
 _INTERVAL_PART = re.compile(r"([+-]?)\s*([0-9]+(?:\.[0-9]+)?|\.[0-9]+)\s*([a-z]+)(?:\s+|$)", re.ASCII | re.IGNORECASE)
 _PLAIN_DECIMAL = re.compile(r"\d{1,38}(\.\d{1,37})?", re.ASCII)
+_MALFORMED_OFFSET = re.compile(r"[^/]*[+-][0-9:]*", re.ASCII)
 _MOMENT = "write TIMESTAMP '2024-12-31 23:59:59', with +01:00 or such behind it if need be"
 _INTEGER_LIMITS = {"tinyint": 2**7, "smallint": 2**15, "int": 2**31, "bigint": 2**63}
 _MAX_NUMBER_LENGTH = 100
@@ -57,9 +58,9 @@ def _decimal(value: Decimal) -> Lit:
 
 
 def negative(lit: Lit) -> Lit | None:
-    """The negated literal; None if it is not a number or interval."""
+    """The negated literal; None if it is not a number or interval, or if its type cannot hold it."""
     if isinstance(lit.value, int | float) and not isinstance(lit.value, bool):
-        return Lit(-lit.value, lit.type)
+        return None if -lit.value == _INTEGER_LIMITS.get(lit.type) else Lit(-lit.value, lit.type)
     if isinstance(lit.value, str) and lit.type.startswith("decimal"):
         return Lit(lit.value.removeprefix("-") if lit.value.startswith("-") else f"-{lit.value}", lit.type)
     return None
@@ -127,6 +128,8 @@ def time(text: str, target: str) -> Lit | None:
         zone = (clock["zone"] or "").strip(" ")
         offset = fixed_offset(zone) if zone else None
         if zone and offset is None:
+            if _MALFORMED_OFFSET.fullmatch(zone):
+                raise MismatchError(what, "", hint)
             return None  # a region, which workers look up
         if offset is not None and target == "timestamp":
             moment = (moment - timedelta(microseconds=offset)).replace(tzinfo=UTC)

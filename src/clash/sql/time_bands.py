@@ -17,7 +17,7 @@ from clash.model.types import UNKNOWN
 
 _SYMMETRIC = ("=", "<>")
 _DAY = 86_400_000_000  # microseconds
-OFFSET_RANGE = 25 * 3_600_000_000
+OFFSET_RANGE = 26 * 3_600_000_000
 """No zone's offset from UTC has ever differed by more between two moments, which is what local and elapsed time can differ by."""
 
 

@@ -45,6 +45,7 @@ READ: dict[type[exp.Expr], frozenset[str]] = {
 FLAGS: dict[type[exp.Expr], dict[str, object]] = {
     exp.Literal: {"is_string": True}, exp.Identifier: {"quoted": True}, exp.Div: {"safe": True}, exp.DPipe: {"safe": True},
     exp.Concat: {"safe": True}, exp.Greatest: {"ignore_nulls": True}, exp.Least: {"ignore_nulls": True},
+    exp.Interval: {"fraction_in_string": True},
 }  # fmt: skip
 # argument -> (keywords that begin it, what is not supported)
 _NAMED: dict[str, tuple[tuple[str, ...], str]] = {

@@ -43,28 +43,30 @@ def with_stream_windows(query: Query, streams: Mapping[str, Stream], arguments: 
 
 def _windows(source: QuerySource, scope: Scope, arguments: Mapping[str, str] | None) -> Windows:
     """The window of each relation. Hints and arguments may repeat each other but not disagree."""
-    assigned: dict[Relation, tuple[int | None, str]] = {}
+    assigned: dict[Relation, int | None] = {}
 
-    def assign(name: str, duration: object, where: str, hint: str) -> None:
-        micros = _micros(duration, where, hint)
-        for relation in _relations_named(scope, name, where):
-            earlier = assigned.setdefault(relation, (micros, where))
-            if earlier[0] != micros:
-                detail = f"{where} ({scope.alias_of(relation).name}: {show_duration(earlier[0])} and {show_duration(micros)})"
-                raise QueryError("a relation is given two windows", detail, "keep one of them")
+    def assign(name: str, duration: object, where: Span | str, hint: str) -> None:
+        try:
+            micros = _micros(duration, hint)
+            for relation in _relations_named(scope, name):
+                earlier = assigned.setdefault(relation, micros)
+                if earlier != micros:
+                    both = f"{scope.alias_of(relation).name}: {show_duration(earlier)} and {show_duration(micros)}"
+                    raise QueryError("a relation is given two windows", both, "keep one of them")
+        except QueryError as error:  # where it stands is looked up here only: there may be many hints
+            place = where if isinstance(where, str) else f"{source.position_text(where[0])}: {source.quote(where)}"
+            raise QueryError(error.what, f"{place} ({error.detail})" if error.detail else place, error.hint) from None
 
     for name, duration, span in _read_hints(source):
-        assign(name, duration, f"{source.position_text(span[0])}: {source.quote(span)}", _HINT)
+        assign(name, duration, span, _HINT)
     if arguments is not None and not isinstance(arguments, Mapping):
         raise QueryError("windows is a mapping", f"query {source.name}: {type(arguments).__name__}", 'write windows={"R": "5 seconds"}')
     for name, duration in (arguments or {}).items():
         assign(name, duration, f"query {source.name}, windows[{name!r}] = {duration!r}", 'write windows={"R": "5 seconds"} or "unbounded"')
-    return frozenset(
-        (alias.relation, assigned[alias.relation][0] if alias.relation in assigned else alias.stream.window) for alias in scope.aliases
-    )
+    return frozenset((alias.relation, assigned.get(alias.relation, alias.stream.window)) for alias in scope.aliases)
 
 
-def _relations_named(scope: Scope, name: object, where: str) -> list[Relation]:
+def _relations_named(scope: Scope, name: object) -> list[Relation]:
     """The relation of an alias, or all relations of a stream."""
     if isinstance(name, str):
         alias = scope.find_alias(name)
@@ -75,17 +77,17 @@ def _relations_named(scope: Scope, name: object, where: str) -> list[Relation]:
             return [alias.relation for alias in scope.aliases if alias.stream.name == stream]
     names = [alias.name for alias in scope.aliases]
     hint = did_you_mean(str(name), names, f"its aliases are {listed(names)}")
-    raise QueryError("a window for a relation that the query does not have", where, hint)
+    raise QueryError("a window for a relation that the query does not have", "", hint)
 
 
-def _micros(duration: object, where: str, hint: str) -> int | None:
+def _micros(duration: object, hint: str) -> int | None:
     """The window in microseconds; None if it is unbounded."""
     if isinstance(duration, str) and duration.strip().lower() == "unbounded":
         return None
     try:
         return parse_duration(duration, "the window")  # type: ignore[arg-type]
     except OptionError as error:
-        raise QueryError(error.what, where, hint) from None
+        raise QueryError(error.what, "", hint) from None
 
 
 def _read_hints(source: QuerySource) -> list[tuple[str, str, Span]]:
