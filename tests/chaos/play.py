@@ -31,7 +31,11 @@ from .starts import Outcome, Place, Running
 from .world import Cause, Saved, Told, World, WrongError
 
 _OTHER_RUN = "another run has this checkpoint"
-_HALVES = "the two halves of the checkpoint do not fit together"  # with a file that is gone or older, one half is older than the other
+# with a file that is gone or older, a part of the checkpoint is older than the other half, or than the results
+_OLDER = (
+    "the two halves of the checkpoint do not fit together",
+    "there are results of batches after the last one of the checkpoint",
+)
 _PARTS = {
     "all": (CHECKPOINT, RESULTS),
     "checkpoint": (CHECKPOINT,),
@@ -189,7 +193,7 @@ class Player:
 
         names = [str(file)]
         if action.how in ("delete", "older") or folders.is_published(self.world.base, file):
-            names += [str(file.parent), str(folders.component(self.world.base, file)), _HALVES]
+            names += [str(file.parent), str(folders.component(self.world.base, file)), *_OLDER]
         shown = file.relative_to(self.world.base)
         self.world.causes.append(Cause(f"{action.how} of {shown}", tuple(names), undo, action.then))
         self.world.told.counts[f"{action.how} in {re.sub(r'[0-9].*', '', '/'.join(shown.parts[:3]))}"] += 1

@@ -123,6 +123,11 @@ REFUSALS: dict[str, tuple[type[ClashError], Callable[[Path], object]]] = {
     "a lost manifest": (StateError, lambda f: (next((f / "c/manifests").iterdir()).unlink(), start(f))[1]),
     "a lost record of the checkpoint": (StateError, lambda f: ((f / "c/job.json").unlink(), start(f))[1]),
     "a lost generation": (StateError, lambda f: (max((f / "c/generations").glob("00000?.json")).unlink(), start(f))[1]),
+    "a generation in place of another": (
+        StateError,
+        lambda f: (shutil.copy(*(choose((f / "c/generations").glob("00000?.json")) for choose in (min, max))), start(f))[1],
+    ),
+    "a manifest in place of another": (StateError, lambda f: (edit(_manifest(f), batch=1), start(f))[1]),
     "a lost history of generations": (StateError, lambda f: (shutil.rmtree(f / "c/generations/history"), start(f))[1]),
     "a manifest of another generation": (
         StateError,

@@ -41,7 +41,12 @@ class GenerationLog:
     def read(self, number: int) -> Generation:
         with self._lock:
             if number not in self._cached:
-                self._cached[number] = read_record(self.storage, generation_path(number), GENERATION)
+                path = generation_path(number)
+                generation = read_record(self.storage, path, GENERATION)
+                if generation.number != number:
+                    detail = f"{self.storage.label(path)}: it is of generation {generation.number}"
+                    raise StateError("a record is not the one that its name says", detail, RESTORE)
+                self._cached[number] = generation
             return self._cached[number]
 
     def hold(self, generation: Generation) -> None:

@@ -18,10 +18,11 @@ from clash.coordinator.lifecycle.epochs import Epoch
 from clash.coordinator.lifecycle.retention import UNKNOWN_TIME, RetentionEntry
 from clash.coordinator.lifecycle.store_bootstrap import Bootstrap, RetainedState, bootstrap
 from clash.coordinator.lifecycle.watermarks import StreamClock
+from clash.errors import StateError
 from clash.model.relation import Relation
 from clash.protocol.containers import ContainerRecord
 from clash.protocol.reports import ResultFile
-from clash.state.json_records import read_record, write_new_record
+from clash.state.json_records import RESTORE, read_record, write_new_record
 from clash.state.storage import Storage
 
 FOLDER = "manifests"
@@ -112,7 +113,14 @@ def write_manifest(storage: Storage, manifest: Manifest) -> None:
 def read_last_manifest(storage: Storage) -> Manifest:
     """The newest manifest, or an empty one."""
     names = [name for name in storage.list(FOLDER) if name.endswith(".json")]
-    return read_record(storage, f"{FOLDER}/{max(names)}", _CODEC) if names else Manifest()
+    if not names:
+        return Manifest()
+    path = f"{FOLDER}/{max(names)}"
+    manifest = read_record(storage, path, _CODEC)
+    if manifest_path(manifest.batch) != path:
+        detail = f"{storage.label(path)}: it is of batch {manifest.batch}"
+        raise StateError("a record is not the one that its name says", detail, RESTORE)
+    return manifest
 
 
 def obsolete_manifests(storage: Storage, last: int) -> list[str]:
