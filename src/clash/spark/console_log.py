@@ -64,8 +64,9 @@ class _Console:
 
     def _appenders(self) -> list[Any]:
         configuration = self._class("LogManager").getContext(False).getConfiguration()
-        appenders = configuration.getAppenders()
-        return [appender for appender in appenders.values() if appender.getClass().getSimpleName() == _CONSOLE]
+        names = JavaClass("java.lang.String", self._client).join("\n", configuration.getAppenders().keySet())  # iterating takes a second
+        appenders = [configuration.getAppender(name) for name in names.split("\n")]
+        return [appender for appender in appenders if appender.getClass().getSimpleName() == _CONSOLE]
 
     def _message_filter(self, pattern: str) -> Any:
         filtered = self._class("core.filter.RegexFilter").createFilter(pattern, None, False, self._deny, self._neutral)
