@@ -21,7 +21,7 @@ FILES = 14
 def goes_on(root: Path, process: Process) -> dict[str, Any] | None:
     """Exactly to the end; or the refusal."""
     answer = process.play()
-    assert answer is not None
+    assert answer is not None, process.log()
     if answer["error"] is None:
         reader = Reader(root, FILES)
         assert all(max(batches) <= reader.last() for batches in reader.expected.batches.values()), "not all files are read"
