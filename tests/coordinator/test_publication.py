@@ -35,6 +35,14 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> InProcessEngine:
     return engine
 
 
+def test_a_start_publishes_what_is_staged_even_if_spark_does_not_repeat_the_batch(run: InProcessEngine) -> None:
+    """As in a copy of a running job: its result folder was copied before Spark's commit."""
+    run.restart()
+    run.batch(rows(100))
+    assert run.results("q").num_rows == 1 + 1 + 4
+    assert run.late("S").num_rows == 2
+
+
 def test_what_is_staged_is_published_after_a_restart(run: InProcessEngine) -> None:
     run.restart()
     assert run.coordinator.last == 1

@@ -40,7 +40,7 @@ def test_seeded_histories(first: int) -> None:
 
 def test_histories_have_what_they_are_for() -> None:
     seen: Counter[str] = Counter()
-    for seed in range(120):
+    for seed in range(240):
         case = random_history(Random(seed))
         seen.update(_kinds(case))
         assert repr(eval(repr(case), _NAMES)) == repr(case), "what is shown is Python"

@@ -99,6 +99,7 @@ class Coordinator:
             check(recovered)
         plan_path = establish(recovered, self.folders)  # the start is certain: from here on the disk changes
         self.loaded_plan = self.active.load_plan(plan_path)
+        self.publisher.publish_staged(self.manifest, recovered.committed)  # Spark does not repeat the batch if its half has the commit
         self.sources.extend(stream.name for stream in job.streams)
         self.storage.delete(self._compact_generations())
         self.storage.sweep()  # what killed writers left half written: no process writes now

@@ -57,6 +57,15 @@ class ResultPublisher:
             results.setdefault(file.destination, []).append(storage.url(published))
         return results
 
+    def publish_staged(self, manifest: Manifest, queries: Iterable[LiveQuery]) -> None:
+        """Moves the files to their place that are still staged. What is missing may have been published and taken away since."""
+        locations = {query.name: query.result_location(self.uri) for query in queries}
+        for file in manifest.files:
+            uri, folder = file_location(self.uri, locations, file.destination)
+            storage, staged = open_storage(uri), staged_path(folder, file.name)
+            if storage.exists(staged):
+                storage.move(staged, published_path(folder, file.name))
+
     def delete_handed_over(self, manifest: Manifest) -> None:
         """Deletes the batch's files for functions, which have them now."""
         for file in manifest.files:

@@ -172,6 +172,10 @@ def _move_aside(target: Path, time: str) -> Path | None:
         if not any(target.iterdir()):
             target.rmdir()
             return None
-        aside = target.with_name(f"{target.name}.before-restore-{time}")
+        name = f"{target.name}.before-restore-{time}"
+        aside = target.with_name(name)
+        while aside.exists():  # of another restore in the same second
+            name = f"{name}-again"
+            aside = target.with_name(name)
         target.rename(aside)
     return aside

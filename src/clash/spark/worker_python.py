@@ -20,9 +20,9 @@ from clash.spark.configure import is_local
 _NEEDED = ("numba", "numpy", "pyarrow")  # by tasks; the package itself is shipped to other machines
 _MAX_SECONDS = 60
 _PROBE = """
-def probe(names):
-    import importlib.util, sys
-    return [list(sys.version_info[:2]), [name for name in names if importlib.util.find_spec(name) is None], sys.executable]
+import importlib.util, json, sys
+missing = [name for name in sys.argv[1:] if importlib.util.find_spec(name) is None]
+print(json.dumps([list(sys.version_info[:2]), missing]))
 """
 _checked: WeakKeyDictionary[Any, str] = WeakKeyDictionary()  # contexts of Spark, and their Python
 
@@ -45,20 +45,24 @@ def _check_here(context: Any) -> None:
         raise OptionError("the Python of Spark's workers is not there", f"{context.pythonExec} is not on the PATH", hint)
     if Path(executable).absolute() == Path(sys.executable).absolute():  # not resolved: the Python of a virtual environment is a link
         return
-    code = f"{_PROBE}\nimport json\nprint(json.dumps(probe({['clash', *_NEEDED]!r})))"
+    command = [executable, "-c", _PROBE, "clash", *_NEEDED]
     try:
         environment = {**os.environ, **context.environment}
-        done = subprocess.run([executable, "-c", code], capture_output=True, text=True, timeout=_MAX_SECONDS, env=environment, check=True)
-        version, missing, _ = json.loads(done.stdout.splitlines()[-1])
+        done = subprocess.run(command, capture_output=True, text=True, timeout=_MAX_SECONDS, env=environment, check=True)
+        version, missing = json.loads(done.stdout.splitlines()[-1])
     except (OSError, subprocess.SubprocessError, ValueError, IndexError) as error:
         raise OptionError("the Python of Spark's workers does not run", f"{executable}: {error}", hint) from None
     _refuse_unfit(executable, version, missing, hint)
 
 
 def _check_there(context: Any) -> None:
-    namespace: dict[str, Any] = {"__name__": "__main__"}  # so that the function travels as code: there may be no package of ours yet
-    exec(_PROBE, namespace)
-    probe = namespace["probe"]
+    def probe(names: list[str]) -> tuple[list[int], list[str], str]:
+        """Inside of another function, so that it travels as code: there may be no package of ours yet."""
+        import importlib.util
+        import sys
+
+        return list(sys.version_info[:2]), [name for name in names if importlib.util.find_spec(name) is None], sys.executable
+
     hint = "install what pyproject.toml lists on all machines, and set PYSPARK_PYTHON to that Python before Spark starts"
     try:
         ((version, missing, executable),) = context.parallelize([list(_NEEDED)], 1).map(probe).collect()
