@@ -3,7 +3,8 @@
     scripts/test_servers.py s3       a real object store: versitygw, built by Go from its module (minutes, once)
     scripts/test_servers.py jars     what Spark needs for s3a://, and a real HDFS (hadoop-client-minicluster), from Maven by Spark's own Ivy
 
-Prints where it is. Kept below $CLASH_TEST_CACHE (~/.cache/clash-tests). Exits with 1 and a message if it cannot be had.
+Prints where it is. Kept below $CLASH_TEST_CACHE (~/.cache/clash-tests). Exits with 1 and a message if it cannot be had;
+with CLASH_TEST_SERVERS=built also if it is not there yet.
 """
 
 from __future__ import annotations
@@ -92,6 +93,8 @@ def _getting(folder: Path) -> Iterator[bool]:
         if done.exists():
             yield True
             return
+        if os.environ.get("CLASH_TEST_SERVERS") == "built":
+            raise SystemExit(f"{folder} is not built; run scripts/test_servers.py")
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir()
         yield False

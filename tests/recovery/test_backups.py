@@ -8,6 +8,8 @@ import time
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from clash.operations.backup import take_backup
 from clash.operations.restore import restore
 from clash.operations.verify import verify_checkpoint, verify_snapshot
@@ -29,6 +31,7 @@ def goes_on(root: Path, process: Process) -> dict[str, Any] | None:
     return answer["error"]  # type: ignore[no-any-return]
 
 
+@pytest.mark.slow
 def test_snapshots_and_copies_of_a_running_job(tmp_path: Path) -> None:
     shapes.write(tmp_path / "in", range(FILES))
     reader = Reader(tmp_path, FILES)

@@ -104,6 +104,7 @@ def job(request: pytest.FixtureRequest, tmp_path: Path, java: None) -> Job:
     return Job(tmp_path, request.getfixturevalue(f"{request.param}_server"))
 
 
+@pytest.mark.slow
 def test_killed_started_twice_and_cut_off(job: Job, request: pytest.FixtureRequest) -> None:
     server = job._server
     with job.process() as process:
