@@ -54,7 +54,7 @@ def test_another_that_has_all_is_fine(tmp_path: Path) -> None:
     [
         (None, "is not there", "is not on the PATH"),
         (f'exec {sys.executable} -S -E "$@"', "lacks modules", "has no clash, numba, numpy, pyarrow"),
-        ("""echo '[[3, 9], [], "x"]'""", "another version", "is Python 3.9, this program runs 3."),
+        ("""echo '[[3, 9], []]'""", "another version", "is Python 3.9, this program runs 3."),
         ("exit 3", "does not run", "exit status 3"),
     ],
 )
