@@ -7,7 +7,7 @@ begun. Only files of this checkpoint are swept.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from clash.coordinator.checkpoint.manifest import Manifest
 from clash.coordinator.control.setup import LiveQuery
@@ -42,12 +42,8 @@ class ResultPublisher:
         """Moves the files to their place, unless they are there already; their full names, by destination. StateError if one is lost.
         `queries`: those of the batch, of which some may be replaced by now."""
         results: dict[str, list[str]] = {}
-        locations = {query.name: query.result_location(self.uri) for query in queries}
         functions = {query.name for query in queries if query.request.sink.is_function}
-        for file in manifest.files:
-            uri, folder = file_location(self.uri, locations, file.destination)
-            storage = open_storage(uri)
-            staged, published = staged_path(folder, file.name), published_path(folder, file.name)
+        for file, storage, staged, published in self._places(manifest, queries):
             if storage.exists(staged):
                 storage.move(staged, published)
             elif not storage.exists(published):
@@ -59,12 +55,16 @@ class ResultPublisher:
 
     def publish_staged(self, manifest: Manifest, queries: Iterable[LiveQuery]) -> None:
         """Moves the files to their place that are still staged. What is missing may have been published and taken away since."""
+        for _, storage, staged, published in self._places(manifest, queries):
+            if storage.exists(staged):
+                storage.move(staged, published)
+
+    def _places(self, manifest: Manifest, queries: Iterable[LiveQuery]) -> Iterator[tuple[ResultFile, Storage, str, str]]:
+        """The batch's files, each with its storage and its path there while it is staged and when it is published."""
         locations = {query.name: query.result_location(self.uri) for query in queries}
         for file in manifest.files:
             uri, folder = file_location(self.uri, locations, file.destination)
-            storage, staged = open_storage(uri), staged_path(folder, file.name)
-            if storage.exists(staged):
-                storage.move(staged, published_path(folder, file.name))
+            yield file, open_storage(uri), staged_path(folder, file.name), published_path(folder, file.name)
 
     def delete_handed_over(self, manifest: Manifest) -> None:
         """Deletes the batch's files for functions, which have them now."""

@@ -25,10 +25,10 @@ def read_backlog(query: Any, sources: Mapping[str, int]) -> dict[str, dict[str, 
         return {}
     if len(leaves) != sum(sources.values()):
         return {}
-    told = iter([_of_leaf(leaf, reports[at] if len(reports) == len(leaves) else {}) for at, leaf in enumerate(leaves)])
+    backlogs = iter([_of_leaf(leaf, reports[at] if len(reports) == len(leaves) else {}) for at, leaf in enumerate(leaves)])
     found = {}
     for stream, number in sources.items():
-        parts = list(islice(told, number))
+        parts = list(islice(backlogs, number))
         known = [part for part in parts if part is not None]
         if known and len(known) == len(parts):
             found[stream] = {unit: sum(part.get(unit, 0) for part in known) for unit in sorted({unit for part in known for unit in part})}

@@ -39,7 +39,7 @@ ON_ONE_MACHINE: Mapping[str, str] = {
     # half keeps of it (`clash.coordinator.checkpoint.spark_half`) covers more
     "spark.hadoop.fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
     "spark.hadoop.fs.s3a.fast.upload.buffer": "bytebuffer",  # its files on disk need the class that the line above replaces
-    "spark.driver.bindAddress": LOOPBACK,  # nobody else takes part
+    "spark.driver.bindAddress": LOOPBACK,  # no other machine takes part
     "spark.driver.host": LOOPBACK,
     "spark.shuffle.compress": "false",
     "spark.shuffle.spill.compress": "false",

@@ -14,7 +14,7 @@ _STAGE = "callSite.short"  # an RDD takes its name from it when it is created, a
 
 
 class JobNames:
-    """Sets names in the thread of the streaming query, the one that calls; costs nothing where nobody can see them."""
+    """Sets names in the thread of the streaming query, the one that calls; costs nothing where they are not shown."""
 
     def __init__(self, context: Any, name: str | None) -> None:
         self.context, self.prefix = context, "clash" if name is None else f"clash {name}"

@@ -26,7 +26,7 @@ def write_record(storage: Storage, path: str, codec: Codec[_T], record: _T) -> i
 
 
 def write_new_record(storage: Storage, path: str, codec: Codec[_T], record: _T) -> int:
-    """Write a typed record that nobody else has written; StateError if somebody has."""
+    """Write a typed record; StateError if another run has written it."""
     return storage.write_new(path, [_content(codec.encode(record))])
 
 

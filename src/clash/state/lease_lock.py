@@ -54,7 +54,7 @@ class LeaseLock:
 
     def check(self) -> None:
         """CheckpointError if this process cannot be sure to hold the lock. A lease that was silent for long is renewed here: if that is
-        granted, nobody had it in between."""
+        granted, no other run had it in between."""
         if self._lost is None and not self._ended.is_set() and _now() - self._renewed > self._seconds * TRUST:
             self._renew()
             if self._lost is None and self._trouble is not None:

@@ -69,7 +69,7 @@ def _readers_by_column(stream: str, queries: Iterable[Query]) -> dict[str, str]:
 
 
 def _user(old: Stream, query: str | None) -> str | None:
-    """Who has stored what is to change, in words; None where nobody has."""
+    """Who has stored what is to change, in words; None where nothing has."""
     if query is not None:
         return f"query {query} reads"
     return 'keep="all" retains' if old.keep == "all" else None
