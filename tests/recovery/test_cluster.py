@@ -55,5 +55,5 @@ def test_an_executor_is_killed(tmp_path: Path) -> None:
             executor = kill_in_batch(process, reader, 3)
             answer = process.answer()
         assert executor not in processes(process.process.pid, EXECUTOR)
-        assert "Spark lost a process; the batch is run again" in process.log()
+        assert "Spark lost a process, or its jobs were cancelled; the batch is run again" in process.log()
     reader.check_end(answer)

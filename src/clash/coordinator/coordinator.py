@@ -91,12 +91,12 @@ class Coordinator:
         self.active = recovered.active
         self._progress = recovered.progress
         self._decided = None if recovered.decision is None else DecidedBatch(recovered.decision, self.sources.order)
+        if check is not None:
+            check(recovered)
         self.folders.check_at_start(recovered.queries, self.generation.setup.streams_by_name, self.manifest.published)
         if not self._is_running(recovered.setup):
             self.changes.restart(recovered.setup, "start with another program")
             self._boundaries.request()
-        if check is not None:
-            check(recovered)
         plan_path = establish(recovered, self.folders)  # the start is certain: from here on the disk changes
         self.loaded_plan = self.active.load_plan(plan_path)
         self.publisher.publish_staged(self.manifest, recovered.committed)  # Spark does not repeat the batch if its half has the commit

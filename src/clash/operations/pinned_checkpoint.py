@@ -139,7 +139,7 @@ def _pin_spark_half(storage: Storage, last: int) -> PinnedStorage:
 
 def _refuse_lost(manifest: Manifest, folders: tuple[HeldFolder, ...], spark: PinnedStorage) -> None:
     """A file of the last batch that is neither staged nor published was taken away by a reader, if Spark has committed the batch; then
-    nobody publishes it again."""
+    no start publishes it again."""
     if not spark.exists(f"{COMMITS}/{manifest.batch}"):
         for held in folders:
             for file in held.lost:

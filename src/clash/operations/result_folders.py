@@ -58,7 +58,7 @@ class ResultFolder:
 
 
 def known_folders(checkpoint: OpenedCheckpoint, given: Iterable[str] = ()) -> list[ResultFolder]:
-    """The folders of all queries that the checkpoint tells of, live and former, and of late rows; and those that a user names."""
+    """The folders of all queries of the checkpoint, live and former, and of late rows; and those that a user names."""
     found: dict[tuple[str, str], ResultFolder] = {}
 
     def add(whose: str, query: str | None, storage: Storage, folder: str) -> None:

@@ -64,8 +64,8 @@ def _with_errors(run: Callable[[], Iterable[T]]) -> Iterator[T]:
 
 
 class _WorkerStderr:
-    """The standard error of a worker process, without what PySpark prints in a worker whose task was cancelled: that nobody reads its
-    output any more."""
+    """The standard error of a worker process, without what PySpark prints in a worker whose task was cancelled: that its
+    output is not read any more."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream

@@ -60,7 +60,7 @@ class Storage(Protocol):
         """
 
     def write_new(self, path: str, buffers: Sequence[Any]) -> int:
-        """Write a file durably that nobody else has written, and return its size; StateError if there is one with another content.
+        """Write a file durably that no other process has written, and return its size; StateError if there is one with another content.
 
         A file with the same content is this one: the answer to an earlier try was lost. Where a lock can be lost (S3, HDFS), the storage
         decides between two writers in one step. Elsewhere the holder of the checkpoint's lock is the only one.
@@ -103,7 +103,7 @@ class Storage(Protocol):
 
 
 def file_stamp(storage: Storage, path: str) -> tuple[int, int] | None:
-    """What tells a file from every copy of it: its number on its disk, and when that disk last changed its entry. No tool can copy them.
+    """What distinguishes a file from every copy of it: its number on its disk, and when that disk last changed its entry. No tool can copy them.
     None on storages without such numbers."""
     if not isinstance(storage, LocalStorage):
         return None
