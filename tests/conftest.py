@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
-from tests.servers import S3Server
+from tests.servers import HdfsServer, S3Server
 
 settings.register_profile(
     "ci", derandomize=True, deadline=None, database=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow]
@@ -54,3 +54,14 @@ def s3_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
             patch.setenv(name, value)
         yield server
     server.stop()
+
+
+@pytest.fixture(scope="session")
+def hdfs_server(java: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[HdfsServer]:
+    """A real HDFS."""
+    server = HdfsServer(tmp_path_factory.mktemp("hdfs"))
+    try:
+        server.start()
+        yield server
+    finally:
+        server.stop()

@@ -11,6 +11,7 @@ import time
 import urllib.error
 import urllib.request
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 
@@ -87,3 +88,67 @@ class S3Server:
             self._process.send_signal(sig)
             self._process.wait()
             self._process = None
+
+
+class HdfsServer:
+    """A NameNode and a DataNode over a folder, each a process of its own. They may be stopped and started again."""
+
+    def __init__(self, folder: Path) -> None:
+        pytest.importorskip("hdfs_native", reason="pip install hdfs-native")
+        import pyspark
+
+        server = next(get("jars").glob("*minicluster*.jar"))
+        self._folder = folder
+        self._classes = f"{folder}:{server}:{Path(pyspark.__file__).parent}/jars/*"
+        self._processes: list[subprocess.Popen[bytes]] = []
+        self.port = free_port()
+        settings = {
+            "fs.defaultFS": f"hdfs://127.0.0.1:{self.port}",
+            "dfs.namenode.name.dir": f"{folder}/name",
+            "dfs.datanode.data.dir": f"{folder}/data",
+            "dfs.replication": "1",
+            "dfs.namenode.rpc-address": f"127.0.0.1:{self.port}",
+            "dfs.datanode.hostname": "127.0.0.1",
+            "dfs.namenode.datanode.registration.ip-hostname-check": "false",
+            "dfs.namenode.safemode.extension": "0",
+        }
+        for name in ("namenode.http-address", "datanode.address", "datanode.http.address", "datanode.ipc.address"):
+            settings[f"dfs.{name}"] = f"127.0.0.1:{free_port()}"
+        entries = "".join(f"<property><name>{name}</name><value>{value}</value></property>" for name, value in settings.items())
+        for file in ("core-site.xml", "hdfs-site.xml"):
+            (folder / file).write_text(f"<configuration>{entries}</configuration>")
+        self._run("namenode.NameNode", "-format", "-nonInteractive", "-force").wait()
+
+    def location(self, name: str) -> str:
+        return f"hdfs://127.0.0.1:{self.port}/{name}"
+
+    spark_settings: ClassVar[dict[str, str]] = {}
+
+    def start(self) -> None:
+        self._processes = [self._run("namenode.NameNode"), self._run("datanode.DataNode")]
+        import hdfs_native
+
+        problem: Exception | None = None
+        for _ in range(240):
+            try:
+                client = hdfs_native.Client(f"hdfs://127.0.0.1:{self.port}")
+                with client.create("/ready", hdfs_native.WriteOptions(overwrite=True)) as writer:
+                    writer.write(b"yes")
+                return
+            except (OSError, RuntimeError) as error:
+                problem = error
+                time.sleep(0.5)
+        raise AssertionError(f"HDFS does not start: {problem}; {(self._folder / 'log').read_text()[-3000:]}")
+
+    def stop(self) -> None:
+        for process in self._processes:
+            process.kill()
+            process.wait()
+        self._processes = []
+
+    def _run(self, program: str, *arguments: str) -> subprocess.Popen[bytes]:
+        java = Path(os.environ["JAVA_HOME"]) / "bin" / "java" if "JAVA_HOME" in os.environ else "java"
+        options = ["-Xmx384m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-cp", self._classes]
+        with (self._folder / "log").open("ab") as log:
+            command = [java, *options, f"org.apache.hadoop.hdfs.server.{program}", *arguments]
+            return subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True, cwd=self._folder)

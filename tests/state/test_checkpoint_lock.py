@@ -8,6 +8,7 @@ import subprocess
 import sys
 import textwrap
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow.fs as pafs
@@ -15,7 +16,7 @@ import pytest
 
 from clash.errors import CheckpointError, StateError
 from clash.state.checkpoint_lock import lock_checkpoint
-from clash.state.lock_owner import read_owner, this_process
+from clash.state.lock_owner import held_here, read_owner, this_process
 from clash.state.storage import ArrowStorage, open_storage
 
 
@@ -104,7 +105,12 @@ def test_a_lock_file_that_says_nothing(content: bytes) -> None:
 def test_an_owner_is_read_back_and_is_alive() -> None:
     owner = this_process()
     assert read_owner(owner.content) == owner
+    assert owner.is_gone  # this process has no such lease
+    held_here.add(owner.token)
     assert not owner.is_gone
+    held_here.remove(owner.token)
+    assert replace(owner, started="1").is_gone
+    assert not replace(owner, started="1", machine="another").is_gone
 
 
 def test_a_storage_in_memory_needs_no_lock() -> None:

@@ -15,7 +15,7 @@ import pyarrow.fs as pafs
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tests.servers import S3Server
+from tests.servers import HdfsServer, S3Server
 
 from clash.errors import StateError
 from clash.state.storage import ArrowStorage, LocalStorage, MemoryStorage, Storage, open_storage
@@ -29,11 +29,11 @@ MAKERS: dict[str, Callable[[Path], Storage]] = {
 }
 
 
-@pytest.fixture(params=[*MAKERS, "s3"])
+@pytest.fixture(params=[*MAKERS, "s3", "hdfs"])
 def storage(request: pytest.FixtureRequest, tmp_path: Path) -> Storage:
-    if request.param == "s3":
-        request.getfixturevalue("s3_server")
-        return open_storage(f"s3a://bucket/{uuid.uuid4()}/root")
+    if request.param in ("s3", "hdfs"):
+        server = request.getfixturevalue(f"{request.param}_server")
+        return open_storage(f"{server.location(str(uuid.uuid4()))}/root")
     return MAKERS[request.param](tmp_path)
 
 
@@ -180,10 +180,16 @@ def test_all_storages_agree(steps: list[tuple[str, ...]]) -> None:
         check_agreement([make(Path(folder) / name) for name, make in MAKERS.items()], steps)
 
 
+@pytest.fixture(params=["s3", "hdfs"])
+def server(request: pytest.FixtureRequest) -> S3Server | HdfsServer:
+    found: S3Server | HdfsServer = request.getfixturevalue(f"{request.param}_server")
+    return found
+
+
 @settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(steps=st.lists(STEP, min_size=3, max_size=10))
-def test_an_object_store_agrees(s3_server: S3Server, steps: list[tuple[str, ...]]) -> None:
-    check_agreement([open_storage(f"s3://bucket/{uuid.uuid4()}")], steps)
+def test_remote_storages_agree(server: S3Server | HdfsServer, steps: list[tuple[str, ...]]) -> None:
+    check_agreement([open_storage(server.location(str(uuid.uuid4())))], steps)
 
 
 def check_agreement(storages: list[Storage], steps: list[tuple[str, ...]]) -> None:

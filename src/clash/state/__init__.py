@@ -10,6 +10,7 @@ It may import `columnar`, `codec` and `errors` only. Start reading at `storage`,
 | `arrow_storage` | files on any file system of `pyarrow.fs`, read through a local cache |
 | `s3_storage` | files in an object store, with conditional writes |
 | `s3_requests` | signed requests to an object store, for what Arrow cannot do |
+| `hdfs_storage` | files on HDFS |
 | `new_files` | files that one writer writes once |
 | `cache` | the local cache of remote files |
 | `paths` | file names, temporary names and error messages that all storages share |
@@ -19,6 +20,7 @@ It may import `columnar`, `codec` and `errors` only. Start reading at `storage`,
 | `file_lock` | the lock on a mounted disk |
 | `lease_lock` | the lock elsewhere: a lease that its holder renews |
 | `s3_lease` | a lease in an object store |
+| `hdfs_lease` | a lease on HDFS |
 | `private_folders` | folders that only their owner may enter |
 | `lock_owner` | who holds a lock |
 | `failpoints` | points at which tests kill the process |

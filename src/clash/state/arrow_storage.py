@@ -1,4 +1,4 @@
-"""Files on any file system of `pyarrow.fs`: HDFS, object stores, or a local one. Files are copied to a local cache and mapped there.
+"""Files on any file system of `pyarrow.fs`: object stores, or a local one. Files are copied to a local cache and mapped there.
 
 A copy is identified by name, size and time of change, so a checkpoint that was deleted and started anew never reads copies of the old
 one. On object stores, where a file appears only when its writer closes it, files are written in place. Elsewhere they are written under
@@ -172,14 +172,7 @@ class ArrowStorage:
         return size
 
     def _rename(self, old: str, new: str) -> None:
-        """Move a file over another one, also where the file system (HDFS) does not replace files by a rename."""
-        try:
-            self.filesystem.move(old, new)
-        except OSError:
-            if not self.filesystem.get_file_info(new).is_file:
-                raise
-            self.filesystem.delete_file(new)
-            self.filesystem.move(old, new)
+        self.filesystem.move(old, new)
 
     @contextlib.contextmanager
     def _errors_of(self, action: str, path: str) -> Iterator[None]:

@@ -11,6 +11,9 @@ from typing import Protocol
 
 from clash.errors import CheckpointError
 from clash.state.file_lock import FileLock
+from clash.state.hdfs_lease import SECONDS as HDFS_SECONDS
+from clash.state.hdfs_lease import HdfsLease
+from clash.state.hdfs_storage import HdfsStorage
 from clash.state.lease_lock import SECONDS, LeaseLock
 from clash.state.local_storage import LocalStorage
 from clash.state.memory_storage import MemoryStorage
@@ -45,8 +48,10 @@ def lock_checkpoint(storage: Storage, name: str = "lock", seconds: float = SECON
         return _NoLock()
     if isinstance(storage, S3Storage):
         return LeaseLock(lambda: S3Lease.acquire(storage, name, seconds), seconds)
+    if isinstance(storage, HdfsStorage):
+        return LeaseLock(lambda: HdfsLease.acquire(storage, name), min(seconds, HDFS_SECONDS))
     raise CheckpointError(
         "a checkpoint cannot be on this storage",
         f"{storage.label(name)}: it offers no lock, so two runs could use one checkpoint",
-        "use a mounted folder or s3a://; results (clash.sinks.Parquet) may be there",
+        "use a mounted folder, hdfs:// or s3a://; results (clash.sinks.Parquet) may be there",
     )

@@ -48,6 +48,7 @@ class LeaseLock:
         self._lost: ClashError | None = None
         self._trouble: StateError | None = None
         self._ended = Event()
+        self._released = False
         self._renewing = Lock()
         self._thread = Thread(target=self._run, name="clash-lease", daemon=True)
         self._thread.start()
@@ -65,8 +66,9 @@ class LeaseLock:
 
     def release(self) -> None:
         """Give the lock free; calling it again has no effect."""
-        if self._ended.is_set():
+        if self._released:
             return
+        self._released = True
         self._ended.set()
         self._thread.join()
         with contextlib.suppress(ClashError):  # it expires by itself

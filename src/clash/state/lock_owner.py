@@ -45,9 +45,15 @@ class LockOwner:
 
     @property
     def is_gone(self) -> bool:
-        """Whether the process is known to have ended."""
-        return bool(self.machine) and self.machine == _machine() and _started(self.process) != self.started
+        """Whether the process is known to have ended, or is this one and has given the lock up."""
+        if not self.machine or self.machine != _machine():
+            return False
+        is_running = _started(self.process) == self.started
+        return self.token not in held_here if is_running and self.process == os.getpid() else not is_running
 
+
+held_here: set[str] = set()
+"""The tokens of leases that runs of this process have. One whose storage did not answer when it was released is not among them."""
 
 _CODEC: Codec[LockOwner] = Codec(LockOwner)
 

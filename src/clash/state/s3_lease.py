@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from clash.errors import CheckpointError
 from clash.state.lease_lock import refused
-from clash.state.lock_owner import LockOwner, read_owner, this_process
+from clash.state.lock_owner import LockOwner, held_here, read_owner, this_process
 from clash.state.s3_storage import S3Storage
 
 _MAX_TRIES = 20
@@ -27,16 +27,13 @@ class S3Lease:
     @classmethod
     def acquire(cls, storage: S3Storage, path: str, seconds: float) -> S3Lease:
         owner = this_process()
-        version = _acquire(storage, path, owner, seconds)
-        lease = cls(storage, path, owner, version)
-        for condition in (None, _NO_VERSION):
-            if storage.put_if(path, owner.content, condition) is not None:
-                storage.delete([path])
-                raise CheckpointError(
-                    "a checkpoint cannot be on this object store",
-                    f"{lease.label}: it ignores the conditions of writes (If-None-Match, If-Match), so two runs could use one checkpoint",
-                    "use a mounted folder, HDFS or an object store with conditional writes; results (clash.sinks.Parquet) may be there",
-                )
+        held_here.add(owner.token)  # before others of this process can see it
+        try:
+            lease = cls(storage, path, owner, _acquire(storage, path, owner, seconds))
+            _refuse_without_conditions(storage, path, owner)
+        except BaseException:
+            held_here.discard(owner.token)
+            raise
         return lease
 
     @property
@@ -55,7 +52,20 @@ class S3Lease:
         self._owner, self._version = renewed, version
 
     def release(self) -> None:
+        held_here.discard(self._owner.token)
         self._storage.delete_if(self._path, self._version)
+
+
+def _refuse_without_conditions(storage: S3Storage, path: str, owner: LockOwner) -> None:
+    """CheckpointError if the store writes although a condition does not hold."""
+    for condition in (None, _NO_VERSION):
+        if storage.put_if(path, owner.content, condition) is not None:
+            storage.delete([path])
+            raise CheckpointError(
+                "a checkpoint cannot be on this object store",
+                f"{storage.label(path)}: it ignores the conditions of writes (If-None-Match, If-Match), so two runs could use one checkpoint",
+                "use a mounted folder, HDFS or an object store with conditional writes; results (clash.sinks.Parquet) may be there",
+            )
 
 
 def _acquire(storage: S3Storage, path: str, owner: LockOwner, seconds: float) -> str:

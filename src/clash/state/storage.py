@@ -14,12 +14,13 @@ import pyarrow as pa
 
 from clash.errors import StateError
 from clash.state.arrow_storage import ArrowStorage
+from clash.state.hdfs_storage import HdfsStorage
 from clash.state.local_storage import LocalStorage
 from clash.state.memory_storage import MemoryStorage
 from clash.state.paths import check_name, storage_error
 from clash.state.s3_storage import S3_SCHEMES, S3Storage
 
-__all__ = ["ArrowStorage", "LocalStorage", "MemoryStorage", "S3Storage", "Storage", "file_stamp", "open_storage"]
+__all__ = ["ArrowStorage", "HdfsStorage", "LocalStorage", "MemoryStorage", "S3Storage", "Storage", "file_stamp", "open_storage"]
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+)://")
 
@@ -32,7 +33,7 @@ class Storage(Protocol):
 
     Atomicity: `write` and `move` make a file appear under its name with its whole content or not at all, also if the process is killed.
     What a killed writer leaves has a temporary name, which `list` does not show and `sweep` deletes. A replaced file keeps its old
-    content until then; only file systems that cannot rename over a file (HDFS) have none under that name for a moment.
+    content until then.
 
     Durability: a written file survives the death of the process, except in memory. It survives a power failure only if it was written
     with `durable`.
@@ -116,7 +117,8 @@ def file_stamp(storage: Storage, path: str) -> tuple[int, int] | None:
 
 
 def open_storage(uri: str) -> Storage:
-    """The storage at a URI: a plain path or `file:` is local disk, `memory:NAME` is in this process, all else is opened by `pyarrow.fs`."""
+    """The storage at a URI: a plain path or `file:` is local disk, `memory:NAME` is in this process, `hdfs:` is HDFS, and all else is
+    opened by `pyarrow.fs`."""
     if uri.startswith("memory:"):
         return MemoryStorage.named(uri.removeprefix("memory:"))
     if uri.startswith("file:"):
@@ -127,5 +129,7 @@ def open_storage(uri: str) -> Storage:
     scheme = _SCHEME.match(uri)
     if scheme is None:
         return LocalStorage(uri)
+    if scheme[1].lower() == "hdfs":
+        return HdfsStorage(uri)
     return S3Storage.open(uri) if scheme[1].lower() in S3_SCHEMES else ArrowStorage.open(uri)
     return LocalStorage(uri)

@@ -1,0 +1,96 @@
+"""A lease on HDFS: a file that is open for writing. The NameNode gives it to one client, and takes it from one that is silent for a minute.
+
+The client renews it every 30 seconds, as long as its process lives; `renew` writes to the file, which fails if the NameNode has given it to
+another. Only the NameNode decides who has it, in one step. Who that is stands in a file beside it: the one that is open cannot be read.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from typing import Any
+
+from clash.errors import CheckpointError, StateError
+from clash.state.hdfs_storage import HdfsStorage
+from clash.state.lock_owner import LockOwner, read_owner, this_process
+
+SECONDS = 30.0
+"""For how long a renewal counts: the NameNode's minute, less the time since the client's own renewal."""
+_MAX_TRIES = 60
+_PAUSE = 0.5  # seconds, while the NameNode takes the file from a dead client
+_LEASED = ("AlreadyBeingCreatedException", "currently owned", "another recovery", "already the current lease holder")
+_LOST = ("LeaseExpiredException", "All nodes failed for write", "FileNotFoundException", "does not exist", "RecoveryInProgress")
+
+
+class HdfsLease:
+    """A lease that this process has, as the file `path` of a storage."""
+
+    def __init__(self, storage: HdfsStorage, path: str, writer: Any) -> None:
+        self._storage, self._path, self._writer = storage, path, writer
+
+    @classmethod
+    def acquire(cls, storage: HdfsStorage, path: str) -> HdfsLease:
+        storage.make_root(0o700)
+        writer = _open(storage, path)
+        storage.write(f"{path}.owner", [this_process().content])
+        return cls(storage, path, writer)
+
+    @property
+    def label(self) -> str:
+        return self._storage.label(self._path)
+
+    def renew(self) -> None:
+        try:
+            self._writer.write(b".")
+            self._writer.hsync()
+        except (OSError, RuntimeError) as error:
+            if isinstance(error, FileNotFoundError) or any(sign in str(error) for sign in _LOST):
+                raise CheckpointError("the lock was taken", f"it is held by {_holder(self._storage, self._path) or 'nobody'}") from error
+            raise StateError("the lock cannot be renewed", str(error).splitlines()[0][:200]) from error
+
+    def release(self) -> None:
+        """Deletes the file while it is this process's own."""
+        self.renew()
+        self._storage.delete([f"{self._path}.owner", self._path])
+        with contextlib.suppress(OSError, RuntimeError):
+            self._writer.close()
+
+
+def _open(storage: HdfsStorage, path: str) -> Any:
+    """The file, open for writing: a new one, or one whose client is gone."""
+    name = f"{storage.root}/{path}"
+    for _ in range(_MAX_TRIES):
+        try:
+            return storage.client.create(name)
+        except FileExistsError:
+            pass
+        except (OSError, RuntimeError) as error:
+            raise _unreachable(storage, path, error) from error
+        try:
+            return storage.client.append(name)
+        except FileNotFoundError:
+            continue  # released since
+        except (OSError, RuntimeError) as error:
+            if "RecoveryInProgressException" in str(error):
+                time.sleep(_PAUSE)
+                continue
+            if not isinstance(error, FileExistsError) and not any(sign in str(error) for sign in _LEASED):
+                raise _unreachable(storage, path, error) from error
+        raise CheckpointError(
+            "another run has this checkpoint",
+            f"{storage.label(path)}: {_holder(storage, path) or 'unknown'}",
+            "stop it first, or give this one another checkpoint folder; if that run is dead, HDFS gives its lock free after 60 seconds",
+        )
+    raise CheckpointError("the checkpoint's lock cannot be had", storage.label(path), "HDFS still takes it from a dead run: try again")
+
+
+def _holder(storage: HdfsStorage, path: str) -> LockOwner | None:
+    with contextlib.suppress(StateError):
+        return read_owner(storage.read(f"{path}.owner", mapped=False).to_pybytes())
+    return None
+
+
+def _unreachable(storage: HdfsStorage, path: str, error: Exception) -> StateError:
+    return StateError(
+        "a file of the state cannot be written", f"{storage.label(path)}: {str(error).splitlines()[0][:200]}", "see what HDFS says"
+    )
