@@ -91,7 +91,9 @@ class S3Server:
 
 
 class HdfsServer:
-    """A NameNode and a DataNode over a folder, each a process of its own. They may be stopped and started again."""
+    """A NameNode and a DataNode over a folder, in one process, which ends with this one. It may be stopped and started again."""
+
+    spark_settings: ClassVar[dict[str, str]] = {}
 
     def __init__(self, folder: Path) -> None:
         pytest.importorskip("hdfs_native", reason="pip install hdfs-native")
@@ -100,14 +102,13 @@ class HdfsServer:
         server = next(get("jars").glob("*minicluster*.jar"))
         self._folder = folder
         self._classes = f"{folder}:{server}:{Path(pyspark.__file__).parent}/jars/*"
-        self._processes: list[subprocess.Popen[bytes]] = []
-        self.port = free_port()
+        self._process: subprocess.Popen[bytes] | None = None
+        self.address = f"hdfs://127.0.0.1:{free_port()}"
         settings = {
-            "fs.defaultFS": f"hdfs://127.0.0.1:{self.port}",
+            "fs.defaultFS": self.address,
             "dfs.namenode.name.dir": f"{folder}/name",
             "dfs.datanode.data.dir": f"{folder}/data",
             "dfs.replication": "1",
-            "dfs.namenode.rpc-address": f"127.0.0.1:{self.port}",
             "dfs.datanode.hostname": "127.0.0.1",
             "dfs.namenode.datanode.registration.ip-hostname-check": "false",
             "dfs.namenode.safemode.extension": "0",
@@ -117,38 +118,54 @@ class HdfsServer:
         entries = "".join(f"<property><name>{name}</name><value>{value}</value></property>" for name, value in settings.items())
         for file in ("core-site.xml", "hdfs-site.xml"):
             (folder / file).write_text(f"<configuration>{entries}</configuration>")
-        self._run("namenode.NameNode", "-format", "-nonInteractive", "-force").wait()
+        for name in ("hdfs", "datanode"):  # empty pages: those in the jar are unpacked at each start, which takes seconds
+            (folder / "webapps" / name).mkdir(parents=True)
 
     def location(self, name: str) -> str:
-        return f"hdfs://127.0.0.1:{self.port}/{name}"
-
-    spark_settings: ClassVar[dict[str, str]] = {}
+        return f"{self.address}/{name}"
 
     def start(self) -> None:
-        self._processes = [self._run("namenode.NameNode"), self._run("datanode.DataNode")]
+        from py4j.java_gateway import GatewayParameters, JavaGateway
+
+        java = Path(os.environ["JAVA_HOME"]) / "bin" / "java" if "JAVA_HOME" in os.environ else "java"
+        options = ["-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-cp", self._classes]
+        command = [java, *options, "py4j.GatewayServer", "--die-on-broken-pipe", "0"]
+        with (self._folder / "log").open("ab") as log:
+            self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, start_new_session=True)
+        assert self._process.stdout is not None
+        gateway = JavaGateway(gateway_parameters=GatewayParameters(port=int(self._process.stdout.readline())))
+        hadoop = gateway.jvm.org.apache.hadoop
+        hadoop.metrics2.lib.DefaultMetricsSystem.setMiniClusterMode(True)  # several servers in one process
+        configuration, nothing = hadoop.hdfs.HdfsConfiguration(), gateway.new_array(gateway.jvm.String, 0)
+        if not (self._folder / "name").exists():
+            hadoop.hdfs.server.namenode.NameNode.format(configuration)
+        hadoop.hdfs.server.namenode.NameNode.createNameNode(nothing, configuration)
+        hadoop.hdfs.server.datanode.DataNode.createDataNode(nothing, configuration)
+        gateway.close()
+        self._wait()
+
+    def _wait(self) -> None:
+        """Until a file can be written: the DataNode reports its blocks."""
         import hdfs_native
 
         problem: Exception | None = None
-        for _ in range(240):
+        for _ in range(600):
             try:
-                client = hdfs_native.Client(f"hdfs://127.0.0.1:{self.port}")
-                with client.create("/ready", hdfs_native.WriteOptions(overwrite=True)) as writer:
+                with hdfs_native.Client(self.address).create("/ready", hdfs_native.WriteOptions(overwrite=True)) as writer:
                     writer.write(b"yes")
                 return
             except (OSError, RuntimeError) as error:
                 problem = error
-                time.sleep(0.5)
+                time.sleep(0.1)
         raise AssertionError(f"HDFS does not start: {problem}; {(self._folder / 'log').read_text()[-3000:]}")
 
-    def stop(self) -> None:
-        for process in self._processes:
-            process.kill()
-            process.wait()
-        self._processes = []
+    def send(self, sig: signal.Signals) -> None:
+        """SIGSTOP: it takes connections and does not answer, until SIGCONT."""
+        assert self._process is not None
+        self._process.send_signal(sig)
 
-    def _run(self, program: str, *arguments: str) -> subprocess.Popen[bytes]:
-        java = Path(os.environ["JAVA_HOME"]) / "bin" / "java" if "JAVA_HOME" in os.environ else "java"
-        options = ["-Xmx384m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-cp", self._classes]
-        with (self._folder / "log").open("ab") as log:
-            command = [java, *options, f"org.apache.hadoop.hdfs.server.{program}", *arguments]
-            return subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True, cwd=self._folder)
+    def stop(self) -> None:
+        if self._process is not None:
+            with self._process as process:
+                process.kill()
+            self._process = None

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from tests.servers import HdfsServer
 
-from clash.errors import CheckpointError
+from clash.errors import CheckpointError, StateError
 from clash.state.checkpoint_lock import lock_checkpoint
 from clash.state.hdfs_storage import HdfsStorage
 from clash.state.storage import open_storage
@@ -34,6 +34,16 @@ HOLDER = """
     else:
         print("has it", flush=True)
 """
+
+
+def test_the_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Users without HDFS need not install its client."""
+    monkeypatch.setitem(sys.modules, "hdfs_native", None)
+    with pytest.raises(StateError) as caught:
+        lock_checkpoint(open_storage("hdfs://127.0.0.1:1/checkpoint/clash"))
+    assert caught.value.what == "HDFS needs the package hdfs-native"
+    assert sys.executable in caught.value.detail
+    assert "clash-on-spark[hdfs]" in caught.value.hint
 
 
 @pytest.fixture

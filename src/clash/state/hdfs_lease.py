@@ -1,7 +1,8 @@
 """A lease on HDFS: a file that is open for writing. The NameNode gives it to one client, and takes it from one that is silent for a minute.
 
 The client renews it every 30 seconds, as long as its process lives; `renew` writes to the file, which fails if the NameNode has given it to
-another. Only the NameNode decides who has it, in one step. Who that is stands in a file beside it: the one that is open cannot be read.
+another client. Only the NameNode decides which client has the file, in one step. A second file beside it names the owner for messages,
+because a file that is open for writing cannot be read reliably.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ class HdfsLease:
             self._writer.hsync()
         except (OSError, RuntimeError) as error:
             if isinstance(error, FileNotFoundError) or any(sign in str(error) for sign in _LOST):
-                raise CheckpointError("the lock was taken", f"it is held by {_holder(self._storage, self._path) or 'nobody'}") from error
+                raise CheckpointError("the lock was taken", f"it is held by {_holder(self._storage, self._path) or 'an unknown process'}") from error
             raise StateError("the lock cannot be renewed", str(error).splitlines()[0][:200]) from error
 
     def release(self) -> None:
@@ -78,7 +79,7 @@ def _open(storage: HdfsStorage, path: str) -> Any:
                 raise _unreachable(storage, path, error) from error
         raise CheckpointError(
             "another run has this checkpoint",
-            f"{storage.label(path)}: {_holder(storage, path) or 'unknown'}",
+            f"{storage.label(path)}: {_holder(storage, path) or 'an unknown process'}",
             "stop it first, or give this one another checkpoint folder; if that run is dead, HDFS gives its lock free after 60 seconds",
         )
     raise CheckpointError("the checkpoint's lock cannot be had", storage.label(path), "HDFS still takes it from a dead run: try again")

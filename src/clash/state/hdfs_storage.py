@@ -1,4 +1,4 @@
-"""Files on HDFS, through hdfs-native: a client without a JVM, for the program and the workers (`pip install hdfs-native`).
+"""Files on HDFS, through hdfs-native: a client without a JVM, for the program and the workers (the extra `hdfs`).
 
 Arrow's own client needs Hadoop's native library, which no package registry has, and cannot rename over a file: it would have to delete the
 old one first. Here a file is written under a temporary name and renamed by one request, over another file or only if there is none.
@@ -11,6 +11,7 @@ import hashlib
 import importlib
 import io
 import os
+import sys
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from typing import Any
@@ -52,7 +53,7 @@ class HdfsStorage:
         return f"{self._uri}/{path}"
 
     def write(self, path: str, buffers: Sequence[Any], durable: bool = False) -> int:
-        """`durable` has no effect: a closed file is on as many machines as HDFS was told."""
+        """`durable` has no effect: a closed file is on as many machines as HDFS is configured for."""
         return self._write(path, buffers, overwrite=True) or 0
 
     def write_new(self, path: str, buffers: Sequence[Any]) -> int:
@@ -208,6 +209,6 @@ def _module() -> Any:
     except ImportError:
         raise StateError(
             "HDFS needs the package hdfs-native",
-            "it is not installed in this Python",
-            "pip install hdfs-native where the program runs and on all workers",
+            f"it is not installed in {sys.executable}",
+            "pip install 'clash-on-spark[hdfs]' (or hdfs-native) where the program runs and on all workers",
         ) from None

@@ -132,4 +132,3 @@ def open_storage(uri: str) -> Storage:
     if scheme[1].lower() == "hdfs":
         return HdfsStorage(uri)
     return S3Storage.open(uri) if scheme[1].lower() in S3_SCHEMES else ArrowStorage.open(uri)
-    return LocalStorage(uri)
