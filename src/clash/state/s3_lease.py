@@ -63,7 +63,7 @@ def _refuse_without_conditions(storage: S3Storage, path: str, owner: LockOwner) 
             storage.delete([path])
             raise CheckpointError(
                 "a checkpoint cannot be on this object store",
-                f"{storage.label(path)}: it ignores If-None-Match and If-Match of writes, so two runs could use one checkpoint",
+                f"{storage.label(path)}: it ignores the conditions of writes (If-Match), so two runs could use one checkpoint",
                 "use a mounted folder, HDFS or an object store with conditional writes; results (clash.sinks.Parquet) may be there",
             )
 
