@@ -14,6 +14,7 @@ from typing import Any
 from clash.errors import CheckpointError, StateError
 from clash.state.hdfs_storage import HdfsStorage
 from clash.state.lock_owner import LockOwner, read_owner, this_process
+from clash.state.paths import storage_error
 
 SECONDS = 30.0
 """For how long a renewal counts: the NameNode's minute, less the time since the client's own renewal."""
@@ -92,6 +93,4 @@ def _holder(storage: HdfsStorage, path: str) -> LockOwner | None:
 
 
 def _unreachable(storage: HdfsStorage, path: str, error: Exception) -> StateError:
-    return StateError(
-        "a file of the state cannot be written", f"{storage.label(path)}: {str(error).splitlines()[0][:200]}", "see what HDFS says"
-    )
+    return storage_error("written", storage.label(path), OSError(str(error).splitlines()[0][:200]), "see what HDFS says")
