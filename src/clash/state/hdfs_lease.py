@@ -47,7 +47,8 @@ class HdfsLease:
             self._writer.hsync()
         except (OSError, RuntimeError) as error:
             if isinstance(error, FileNotFoundError) or any(sign in str(error) for sign in _LOST):
-                raise CheckpointError("the lock was taken", f"it is held by {_holder(self._storage, self._path) or 'an unknown process'}") from error
+                holder = _holder(self._storage, self._path)
+                raise CheckpointError("the lock was taken", f"it is held by {holder or 'an unknown process'}") from error
             raise StateError("the lock cannot be renewed", str(error).splitlines()[0][:200]) from error
 
     def release(self) -> None:

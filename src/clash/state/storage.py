@@ -104,8 +104,8 @@ class Storage(Protocol):
 
 
 def file_stamp(storage: Storage, path: str) -> tuple[int, int] | None:
-    """What distinguishes a file from every copy of it: its number on its disk, and when that disk last changed its entry. No tool can copy them.
-    None on storages without such numbers."""
+    """What distinguishes a file from every copy of it: its number on its disk, and when that disk last changed its entry. No tool can copy
+    them. None on storages without such numbers."""
     if not isinstance(storage, LocalStorage):
         return None
     name = Path(storage.root, check_name(path))
