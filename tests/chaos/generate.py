@@ -81,7 +81,7 @@ def _action(rng: Random, where: str) -> Action:
         return ReadOnlyDisk(rng.choice([0.0, moment]))
     if kind is Damage:
         how = rng.choice(["flip", "flip", "digit", "cut", "delete", "older", "swap"])
-        area = rng.choice(["checkpoint", "checkpoint", "results"] if where == "inprocess" else ["checkpoint", "spark", "spark", "results"])
+        area = rng.choice(["checkpoint", *(["checkpoint", "spark"] if where == "inprocess" else ["spark", "spark"]), "results"])
         then, seconds = rng.choice(["undo", "undo", "anew"]), rng.choice([None, None, None, moment])
         return Damage(how, area, round(rng.random(), 6), round(rng.random(), 6), then, seconds)
     if kind is Copy:

@@ -1,12 +1,11 @@
 """The program of a history without Spark: the engine's coordinator and tasks in a process of their own, over files.
 
-Spark's half of the checkpoint is modelled by a log of offsets and one of commits, as Spark keeps them: a batch is on record before it runs,
-and again when it is committed. Only the engine's half is damaged here; of the other half older copies are put back.
+Spark's half of the checkpoint is modelled by a log of offsets and one of commits, as Spark keeps them (see offsets.py), and sealed and
+verified by the engine's own code.
 """
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import sys
@@ -21,19 +20,21 @@ from typing import Any
 import pyarrow as pa
 
 from clash.coordinator.batch_loop import run_batch
+from clash.coordinator.checkpoint.spark_half import SparkHalf
 from clash.coordinator.control.job import JobSpec, QueryRequest
 from clash.coordinator.coordinator import Coordinator
+from clash.coordinator.recovery import Recovered
 from clash.errors import ClashError
 from clash.inprocess.transport import InProcessTransport, random_partitions
 from clash.protocol.batch import BatchSpec
 from clash.protocol.messages import Payload
 from clash.state.checkpoint_lock import lock_checkpoint
-from clash.state.paths import storage_error
 from clash.state.storage import open_storage
 
 from ..oracle.case import Ask, Case, Change, table
 from ..oracle.starts import quick_planner
 from .folders import CHECKPOINT, OURS, SPARKS
+from .offsets import OffsetLog, SeenOffsets, parse_offsets
 from .requests import RequestingCoordinator, sink_spec
 from .starts import MAX_SECONDS, Outcome, Start, outcome_of, parts
 
@@ -41,56 +42,28 @@ _NOW = 1_700_000_000_000_000  # microseconds
 _SECOND = 1_000_000
 
 
-class OffsetLog:
-    """By batch, how many files of each stream are read after it; and which batches are committed."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-
-    def last(self, log: str) -> int:
-        return max((int(file.name) for file in (self.folder / log).glob("*") if file.name.isdigit()), default=-1)
-
-    def offsets(self, batch: int) -> dict[str, int]:
-        found: dict[str, int] = json.loads((self.folder / "offsets" / str(batch)).read_text()) if batch >= 0 else {}
-        return found
-
-    def write(self, log: str, batch: int, content: dict[str, int]) -> None:
-        file = self.folder / log / str(batch)
-        try:
-            file.parent.mkdir(parents=True, exist_ok=True)
-            temporary = file.with_name(f".{file.name}.{os.getpid()}.tmp")
-            temporary.write_text(json.dumps(content))
-            temporary.replace(file)
-        except OSError as error:
-            raise storage_error("written", str(file), error) from error
-
-    def next_batch(self, streams: tuple[str, ...], fed: int) -> int | None:
-        """The batch to run; None if all is read."""
-        last = self.last("offsets")
-        if last > self.last("commits"):
-            return last
-        before = self.offsets(last)
-        after = {stream: min(before.get(stream, 0) + 1, fed) for stream in streams}
-        if after == {stream: before.get(stream, 0) for stream in streams}:
-            return None
-        self.write("offsets", last + 1, before | after)
-        return last + 1
-
-
 class Program:
     """One start: it takes the checkpoint, recovers, and runs batches until all files are read."""
 
     def __init__(self, start: Start) -> None:
         self.start, self.random = start, Random(start.seed)
-        self.log = OffsetLog(start.base / start.checkpoint / SPARKS)
+        self.half = SparkHalf(str(start.base / start.checkpoint / SPARKS))
         uri = str(start.base / start.checkpoint / OURS)
         self.lock = lock_checkpoint(open_storage(uri))
         try:
             timezone, fence = start.case.setting.timezone, self.lock.check
-            self.coordinator = RequestingCoordinator(start.case, self._request, uri, self._job(), timezone, fence=fence)
+            self.coordinator = RequestingCoordinator(
+                start.case, self._request, uri, self._job(), timezone, check=self._check_start, fence=fence
+            )
+            self.half.remove_unsealed()
+            self.log = OffsetLog(Path(self.half.folder))
         except BaseException:
             self.lock.release()
             raise
+
+    def _check_start(self, recovered: Recovered) -> None:
+        decision = recovered.decision or recovered.superseded
+        self.half.check(recovered.manifest.batch, recovered.manifest.seal, None if decision is None else decision.seal)
 
     def _job(self) -> JobSpec:
         case, setting = self.start.case, self.start.case.setting
@@ -115,8 +88,9 @@ class Program:
     def _run_batches(self) -> None:
         while (batch := self.log.next_batch(self.coordinator.sources.order, self.start.fed)) is not None:
             now = _NOW + (batch + self.start.clock) * _SECOND
-            run_batch(self.coordinator, _Files(self, batch), batch, now, self.start.case.setting.partitions)
-            self.log.write("commits", batch, {})
+            seal = self.half.seal(batch) if batch == self.coordinator.last + 1 else None
+            run_batch(self.coordinator, _Files(self, batch), batch, now, self.start.case.setting.partitions, seal)
+            self.log.commit(batch)
 
     def run_tasks(self, spec: BatchSpec, batch: int) -> list[Payload]:
         before, after = self.log.offsets(batch - 1), self.log.offsets(batch)
@@ -185,6 +159,7 @@ class InProcess:
     def __init__(self) -> None:
         self._context = get_context("forkserver")
         self._context.set_forkserver_preload([f"{__package__}.warmed"])
+        self._offsets = SeenOffsets(parse_offsets)
 
     def begin(self, start: Start, second: bool = False) -> RunningProcess:
         ours, theirs = self._context.Pipe(duplex=False)
@@ -194,10 +169,9 @@ class InProcess:
         return RunningProcess(process, ours)
 
     def batches(self, base: Path, case: Case) -> dict[str, dict[int, int]]:
-        log = OffsetLog(base / CHECKPOINT / SPARKS)
         found: dict[str, dict[int, int]] = {stream.name: {} for stream in case.streams}
-        for batch in range(log.last("offsets") + 1):
-            for name, end in log.offsets(batch).items():
+        for batch, ends in self._offsets.read(base / CHECKPOINT / SPARKS).items():
+            for name, end in ends.items():
                 for file in range(end):
                     found[name].setdefault(file, batch)
         return found
@@ -205,8 +179,11 @@ class InProcess:
     def feed(self, root: Path, case: Case, files: range) -> None:
         """Rows are read from the case."""
 
+    def damaged(self, file: Path, before: bytes, after: bytes) -> None:
+        self._offsets.damaged(file, before, after)
+
     def forget(self, base: Path) -> None:
-        """All is on disk."""
+        self._offsets.forget(base)
 
     def close(self) -> None:
         """Nothing outlives a start."""

@@ -185,6 +185,7 @@ class Player:
         except FileNotFoundError:  # the program that runs has removed it just now
             return
         after = file.read_bytes() if file.exists() else None
+        self.world.place.damaged(file, whole, after or b"")
 
         def undo() -> None:
             if (file.read_bytes() if file.exists() else None) == after:

@@ -26,6 +26,7 @@ from ..recovery.process import Process
 from ..recovery.shapes import set_age
 from . import spark_program
 from .folders import CHECKPOINT, OURS, SPARKS
+from .offsets import SeenOffsets
 from .starts import MAX_SECONDS, Outcome, Start, outcome_of
 
 JOB = Path(spark_program.__file__)
@@ -40,7 +41,7 @@ class SparkPlace:
         self.folder = Path(tempfile.mkdtemp(prefix="chaos-spark-"))
         self.cluster = cluster
         self._processes: dict[bool, Process] = {}
-        self._offsets: dict[Path, dict[int, list[str]]] = {}
+        self._offsets = SeenOffsets(_log_offsets)
 
     def feed(self, root: Path, case: Case, files: range) -> None:
         for stream in case.streams:
@@ -66,23 +67,21 @@ class SparkPlace:
         return Process(self.folder, self.cluster.master, JOB, **environment(self.folder))
 
     def batches(self, base: Path, case: Case) -> dict[str, dict[int, int]]:
-        """By Spark's offset log. Entries that are damaged or removed by now count as they were when they were there."""
-        known = self._offsets.setdefault(base, {})
-        for file in (base / CHECKPOINT / SPARKS / "offsets").glob("[0-9]*"):
-            with suppress(ValueError, OSError):
-                lines = file.read_text().splitlines()
-                known[int(file.name)] = [*map(_log_offset, lines[2:])]
+        """By Spark's offset log."""
         order = _SOURCES.search((base / CHECKPOINT / OURS / "job.json").read_text())
         names = [] if order is None else re.findall(r"\w+", order[1])
         found: dict[str, dict[int, int]] = {stream.name: {} for stream in case.streams}
-        for batch, ends in sorted(known.items()):
+        for batch, ends in self._offsets.read(base / CHECKPOINT / SPARKS).items():
             for name, end in zip(names, ends, strict=False):
                 for number in range(end + 1):
                     found[name].setdefault(number, batch)
         return found
 
+    def damaged(self, file: Path, before: bytes, after: bytes) -> None:
+        self._offsets.damaged(file, before, after)
+
     def forget(self, base: Path) -> None:
-        self._offsets.pop(base, None)
+        self._offsets.forget(base)
 
     def close(self) -> None:
         for process in self._processes.values():
@@ -91,8 +90,8 @@ class SparkPlace:
             self.cluster.close()
 
 
-def _log_offset(line: str) -> int:
-    return -1 if line == "-" else int(json.loads(line)["logOffset"])
+def _log_offsets(text: str) -> list[int]:
+    return [-1 if line == "-" else int(json.loads(line)["logOffset"]) for line in text.splitlines()[2:]]
 
 
 class RunningSpark:

@@ -79,6 +79,9 @@ class Place(Protocol):
     def batches(self, base: Path, case: Case) -> dict[str, dict[int, int]]:
         """By stream and file, the batch that read it, as far as that is on record."""
 
+    def damaged(self, file: Path, before: bytes, after: bytes) -> None:
+        """The history has damaged the file: what it is now is no record of batches, but what it was."""
+
     def forget(self, base: Path) -> None:
         """What was known of a history that is over, or starts anew."""
 

@@ -10,7 +10,7 @@ import pytest
 
 from . import folders
 from .__main__ import played
-from .actions import KINDS, Damage, Feed, History, Run, Stranger, Together
+from .actions import KINDS, Copy, Damage, Feed, History, Restore, Run, Stranger, Together
 from .cases import drawn_case
 from .folders import RESULTS
 from .generate import PLACES, chaos, random_actions
@@ -50,6 +50,14 @@ def test_every_action_is_drawn() -> None:
     for where in PLACES:
         drawn = {type(action) for seed in range(30) for action in random_actions(Random(seed), where, 6)}
         assert drawn == set(KINDS.values())
+
+
+def test_another_life_of_sparks_half_is_refused(inprocess: Place) -> None:
+    """It has as many batches as the one that it replaces, but of other files."""
+    again = (Restore("none", then="anew"), Run(), Feed(2), Run())
+    told, wrong = played(History(0, "inprocess", 1250, (Feed(3), Run(), Copy(), *again, Restore("spark"), Run())), inprocess)
+    assert wrong is None
+    assert "a file of Spark's half of the checkpoint has changed (spark restored)" in told.refusals
 
 
 class Doubling(InProcess):
