@@ -6,7 +6,7 @@ import hashlib
 import re
 import shutil
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from random import Random
@@ -119,6 +119,11 @@ def replace_tree(target: Path, source: Path | None) -> None:
             entry.unlink()
     if source is not None and source.exists():
         shutil.copytree(source, target, dirs_exist_ok=True)
+
+
+def remove(files: Iterable[Path]) -> None:
+    for file in files:
+        file.unlink(missing_ok=True)
 
 
 def copy_running(source: Path, target: Path) -> None:

@@ -20,7 +20,7 @@ from typing import Any
 import pyarrow as pa
 
 from clash.coordinator.batch_loop import run_batch
-from clash.coordinator.checkpoint.spark_half import SparkHalf
+from clash.coordinator.checkpoint.spark_half import OFFSETS, SparkHalf
 from clash.coordinator.control.job import JobSpec, QueryRequest
 from clash.coordinator.coordinator import Coordinator
 from clash.coordinator.recovery import Recovered
@@ -34,7 +34,7 @@ from clash.state.storage import open_storage
 from ..oracle.case import Ask, Case, Change, table
 from ..oracle.starts import quick_planner
 from .folders import CHECKPOINT, OURS, SPARKS
-from .offsets import OffsetLog, SeenOffsets, parse_offsets
+from .offsets import OffsetLog, Seen, parse_offsets
 from .requests import RequestingCoordinator, sink_spec
 from .starts import MAX_SECONDS, Outcome, Start, outcome_of, parts
 
@@ -159,7 +159,7 @@ class InProcess:
     def __init__(self) -> None:
         self._context = get_context("forkserver")
         self._context.set_forkserver_preload([f"{__package__}.warmed"])
-        self._offsets = SeenOffsets(parse_offsets)
+        self._offsets = Seen(parse_offsets)
 
     def begin(self, start: Start, second: bool = False) -> RunningProcess:
         ours, theirs = self._context.Pipe(duplex=False)
@@ -170,7 +170,7 @@ class InProcess:
 
     def batches(self, base: Path, case: Case) -> dict[str, dict[int, int]]:
         found: dict[str, dict[int, int]] = {stream.name: {} for stream in case.streams}
-        for batch, ends in self._offsets.read(base / CHECKPOINT / SPARKS).items():
+        for batch, ends in self._offsets.read_log(base / CHECKPOINT / SPARKS / OFFSETS).items():
             for name, end in ends.items():
                 for file in range(end):
                     found[name].setdefault(file, batch)
@@ -180,7 +180,8 @@ class InProcess:
         """Rows are read from the case."""
 
     def damaged(self, file: Path, before: bytes, after: bytes) -> None:
-        self._offsets.damaged(file, before, after)
+        if file.parent.name == OFFSETS:
+            self._offsets.damaged(file, before, after)
 
     def forget(self, base: Path) -> None:
         self._offsets.forget(base)

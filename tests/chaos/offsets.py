@@ -76,31 +76,36 @@ def parse_offsets(text: str) -> dict[str, int]:
     return found
 
 
-class SeenOffsets(Generic[Entry]):
-    """The entries of offset logs, by folder. Those that are damaged or removed by now count as they were before."""
+class Seen(Generic[Entry]):
+    """What files say. Those that the history has damaged or removed count as they were before."""
 
     def __init__(self, parse: Callable[[str], Entry]) -> None:
         self._parse = parse
-        self._entries: dict[Path, dict[int, Entry]] = {}
+        self._entries: dict[Path, Entry] = {}
         self._damaged: dict[Path, bytes] = {}
 
-    def read(self, folder: Path) -> dict[int, Entry]:
-        for file in (folder / OFFSETS).glob("[0-9]*"):
-            with suppress(OSError):
-                self._add(file, file.read_bytes())
-        return dict(sorted(self._entries.get(folder, {}).items()))
+    def read(self, file: Path) -> Entry | None:
+        with suppress(OSError):
+            self._add(file, file.read_bytes())
+        return self._entries.get(file)
+
+    def read_log(self, folder: Path) -> dict[int, Entry]:
+        """By number, all entries of an offset log."""
+        for file in folder.glob("[0-9]*"):
+            self.read(file)
+        entries = [file for file in self._entries if file.parent == folder]
+        return {int(file.name): self._entries[file] for file in sorted(entries, key=lambda file: int(file.name))}
 
     def _add(self, file: Path, content: bytes) -> None:
-        with suppress(ValueError, LookupError):
-            if self._damaged.get(file) != content:
-                self._entries.setdefault(file.parents[1], {})[int(file.name)] = self._parse(content.decode())
+        if self._damaged.get(file) != content:
+            with suppress(ValueError, LookupError):
+                self._entries[file] = self._parse(content.decode())
 
     def damaged(self, file: Path, before: bytes, after: bytes) -> None:
         """What the file is now does not count, but what it was."""
-        if file.parent.name == OFFSETS:
-            self._add(file, before)
-            self._damaged[file] = after
+        self._add(file, before)
+        self._damaged[file] = after
 
     def forget(self, base: Path) -> None:
-        self._entries = {folder: seen for folder, seen in self._entries.items() if not folder.is_relative_to(base)}
+        self._entries = {file: entry for file, entry in self._entries.items() if not file.is_relative_to(base)}
         self._damaged = {file: content for file, content in self._damaged.items() if not file.is_relative_to(base)}

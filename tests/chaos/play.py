@@ -5,8 +5,11 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
+
+from clash.coordinator.control.folder_owner import MARKER
 
 from . import folders
 from .actions import (
@@ -127,12 +130,19 @@ class Player:
             self.world.judge(outcome, None)
 
     def _stranger(self) -> None:
+        """The other one may take a folder before this one has a query that writes there: then this one is refused."""
+        results = self.world.base / RESULTS
+        before = set(folders.files(results))
         outcome = self.world.begin(checkpoint="ck2").wait()
         folders.replace_tree(self.world.base / "ck2", None)
         if outcome.raw or outcome.killed:
             raise WrongError(f"the other program: {outcome.raw or 'was killed'}")
         if outcome.error is not None:
-            self.world.count_refusal(outcome, Cause("another checkpoint", (str(self.world.base / RESULTS),), lambda: None))
+            self.world.count_refusal(outcome, Cause("another checkpoint", (str(results),), lambda: None))
+        new = set(folders.files(results)) - before
+        for folder in sorted({file.parent for file in new if file.name == MARKER}):
+            theirs = [file for file in new if file.is_relative_to(folder)]
+            self.world.causes.append(Cause("taken by another checkpoint", (str(folder),), partial(folders.remove, theirs)))
         self._run()
 
     def _full(self, left: int, seconds: float) -> None:

@@ -21,16 +21,19 @@ from threading import Timer
 import pyarrow.parquet as pq
 import pyspark
 
+from clash.coordinator.checkpoint.spark_half import OFFSETS
+
 from ..oracle.case import Case, table
 from ..recovery.process import Process
 from ..recovery.shapes import set_age
 from . import spark_program
 from .folders import CHECKPOINT, OURS, SPARKS
-from .offsets import SeenOffsets
+from .offsets import Seen
 from .starts import MAX_SECONDS, Outcome, Start, outcome_of
 
 JOB = Path(spark_program.__file__)
 _SOURCES = re.compile(r'"sources":\s*\[([^\]]*)\]')
+_JOB_RECORD = "job.json"
 _EXECUTOR, _WORKER = b"CoarseGrainedExecutorBackend", b"pyspark.daemon"
 
 
@@ -41,7 +44,7 @@ class SparkPlace:
         self.folder = Path(tempfile.mkdtemp(prefix="chaos-spark-"))
         self.cluster = cluster
         self._processes: dict[bool, Process] = {}
-        self._offsets = SeenOffsets(_log_offsets)
+        self._offsets, self._orders = Seen(_log_offsets), Seen(_source_order)
 
     def feed(self, root: Path, case: Case, files: range) -> None:
         for stream in case.streams:
@@ -68,26 +71,37 @@ class SparkPlace:
 
     def batches(self, base: Path, case: Case) -> dict[str, dict[int, int]]:
         """By Spark's offset log."""
-        order = _SOURCES.search((base / CHECKPOINT / OURS / "job.json").read_text())
-        names = [] if order is None else re.findall(r"\w+", order[1])
+        names = self._orders.read(base / CHECKPOINT / OURS / _JOB_RECORD) or []
         found: dict[str, dict[int, int]] = {stream.name: {} for stream in case.streams}
-        for batch, ends in self._offsets.read(base / CHECKPOINT / SPARKS).items():
+        for batch, ends in self._offsets.read_log(base / CHECKPOINT / SPARKS / OFFSETS).items():
             for name, end in zip(names, ends, strict=False):
                 for number in range(end + 1):
                     found[name].setdefault(number, batch)
         return found
 
     def damaged(self, file: Path, before: bytes, after: bytes) -> None:
-        self._offsets.damaged(file, before, after)
+        if file.parent.name == OFFSETS:
+            self._offsets.damaged(file, before, after)
+        elif file.name == _JOB_RECORD:
+            self._orders.damaged(file, before, after)
 
     def forget(self, base: Path) -> None:
         self._offsets.forget(base)
+        self._orders.forget(base)
 
     def close(self) -> None:
         for process in self._processes.values():
             process.close()
         if self.cluster is not None:
             self.cluster.close()
+
+
+def _source_order(text: str) -> list[str]:
+    """The streams, in the order in which Spark numbers them."""
+    order = _SOURCES.search(text)
+    if order is None:
+        raise ValueError("this is no record of a job")
+    return re.findall(r"\w+", order[1])
 
 
 def _log_offsets(text: str) -> list[int]:

@@ -15,6 +15,7 @@ from .cases import drawn_case
 from .folders import RESULTS
 from .generate import PLACES, chaos, random_actions
 from .inprocess import InProcess, RunningProcess
+from .offsets import Seen
 from .places import open_place
 from .requests import sink_folder
 from .shrink import fewest
@@ -58,6 +59,26 @@ def test_another_life_of_sparks_half_is_refused(inprocess: Place) -> None:
     told, wrong = played(History(0, "inprocess", 1250, (Feed(3), Run(), Copy(), *again, Restore("spark"), Run())), inprocess)
     assert wrong is None
     assert "a file of Spark's half of the checkpoint has changed (spark restored)" in told.refusals
+
+
+def test_a_folder_that_another_checkpoint_has_taken_first(inprocess: Place) -> None:
+    """The program comes to the query that writes there after the other one."""
+    told, wrong = played(History(0, "inprocess", 1283, (Feed(1), Run(), Feed(3), Stranger(), Run())), inprocess)
+    assert wrong is None
+    assert "a result folder belongs to another checkpoint (taken by another checkpoint)" in told.refusals
+
+
+def test_a_damaged_entry_counts_as_it_was(tmp_path: Path) -> None:
+    seen, file = Seen(int), tmp_path / "0"
+    file.write_text("1")
+    assert seen.read(file) == 1
+    file.write_text("2")
+    seen.damaged(file, b"1", b"2")
+    assert seen.read_log(tmp_path) == {0: 1}
+    file.write_text("3")
+    assert seen.read(file) == 3
+    seen.forget(tmp_path)
+    assert seen.read_log(tmp_path) == {0: 3}
 
 
 class Doubling(InProcess):
