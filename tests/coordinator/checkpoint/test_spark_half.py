@@ -83,7 +83,7 @@ def test_a_batch_reads_only_what_is_new(local: bool, tmp_path: Path, monkeypatch
     monkeypatch.setattr(type(half.storage), "read", reading)
     half.plan(5)
     half.half.seal(5)
-    assert sorted(read) == ["metadata", "offsets/4", "offsets/5", "sources/0/5.compact"]
+    assert sorted(read) == ["offsets/5", "sources/0/5.compact"]
 
 
 def test_a_process_continues_the_seal_of_another() -> None:
@@ -127,6 +127,22 @@ def test_every_file_that_a_restart_reads_is_compared() -> None:
         half.put(name, whole.decode())
     half.storage.delete(["offsets/2", "sources/0/1", "commits/4"])
     assert half.restart(4, seal) == set()
+
+
+@pytest.mark.parametrize("name", ["metadata", "offsets/3"])
+@pytest.mark.parametrize("is_continued", [False, True])
+def test_what_changes_while_a_run_goes_on_is_not_sealed(name: str, is_continued: bool) -> None:
+    """The seals of later batches cover these files, too, and the next start reads them."""
+    half = Half()
+    seal = half.run(range(4))
+    if is_continued:
+        half.half = SparkHalf(half.folder)
+        half.half.check(3, seal, None)
+    half.put(name, bytes(half.storage.read(name)).decode() + " ")
+    seal = half.run(range(4, 5))
+    with pytest.raises(StateError, match="has changed") as changed:
+        half.restart(4, seal)
+    assert changed.value.detail.startswith(f"{half.folder}/{name}; ")
 
 
 def test_a_batch_that_was_not_begun_is_planned_again() -> None:

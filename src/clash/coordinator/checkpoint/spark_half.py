@@ -48,6 +48,8 @@ class SparkHalf:
         self.folder = folder
         self._storage = storage or open_storage(folder)
         self._sources: dict[str, SourceLogSeal] | None = None  # as far as sealed; None: nothing is known of what is on disk
+        self._metadata: int | None = None  # its checksum, as sealed first: what changes while a run goes on fails the next start
+        self._offsets: dict[int, int] = {}  # the same of the batch that was sealed last
         self._unsealed: list[str] = []
 
     # ---- a batch -----------------------------------------------------------------------------------------------
@@ -65,8 +67,13 @@ class SparkHalf:
             with ThreadPoolExecutor(_PARALLEL_READS) as pool:
                 logs = list(pool.map(lambda name: _extended(self._storage, name, known.get(name)), folders))
         self._sources = {name: log for name, log in zip(folders, logs, strict=True) if log is not None}
-        previous = None if batch == 0 else _offsets_crc(self._read(f"{OFFSETS}/{batch - 1}"))
-        return SparkSeal(zlib.crc32(self._read(_METADATA)), _offsets_crc(content), previous, dict(self._sources))
+        previous = self._offsets.get(batch - 1)
+        if previous is None and batch > 0:
+            previous = _offsets_crc(self._read(f"{OFFSETS}/{batch - 1}"))
+        if self._metadata is None:
+            self._metadata = zlib.crc32(self._read(_METADATA))
+        self._offsets = {batch: _offsets_crc(content)}
+        return SparkSeal(self._metadata, self._offsets[batch], previous, dict(self._sources))
 
     # ---- a start -----------------------------------------------------------------------------------------------
 
@@ -88,6 +95,8 @@ class SparkHalf:
             self._verify(decided, newest, hint, with_previous=True)
         sealed = decided if planned and decided is not None else committed
         self._sources = None if sealed is None else dict(sealed.sources)
+        self._metadata = None if sealed is None else sealed.metadata
+        self._offsets = {} if sealed is None else {newest if sealed is decided else last: sealed.offsets}
         self._unsealed = [*self._damaged_commits(commits)]
         is_sealed = sealed is not None or last < 0
         if is_sealed and not (planned and decided is None and last > 0 and last - 1 not in offsets):  # Spark needs two entries
