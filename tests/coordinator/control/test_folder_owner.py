@@ -228,7 +228,7 @@ def test_two_runs_of_copies_of_one_checkpoint(tmp_path: Path) -> None:
     first.batch(ROWS)
     shutil.copytree(tmp_path / "first", tmp_path / "second")
     second = engine(tmp_path / "second", ("q", out))
-    refused(lambda: first.batch(ROWS), "another run has taken a result folder", "query q", str(out))
+    refused(lambda: first.batch(ROWS), "another run has taken a result folder", "query q", str(out / "_clash.json"))
     second.batch(ROWS)
     assert rows(out) == 4
 

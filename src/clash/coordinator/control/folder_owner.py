@@ -103,7 +103,7 @@ class ResultFolders:
             elif file_stamp(storage, marker) != stamp:
                 raise CheckpointError(
                     "another run has taken a result folder",
-                    f"query {live.name}, {_shown(storage, folder)}: {MARKER} has changed since this run marked it",
+                    f"query {live.name}: {storage.label(marker)} has changed since this run marked the folder",
                     "stop one of the two runs; a copy of a checkpoint needs result folders of its own",
                 )
 
