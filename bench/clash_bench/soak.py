@@ -29,7 +29,7 @@ from clash_bench.tables import note, write
 CORES, WORKERS, TRIGGER, LATENESS = 2, 2, "2 seconds", "2 seconds"
 SAMPLED, CHECKED, COLLECTED = 10.0, 60.0, 300.0  # seconds between two samples, two comparisons, two full garbage collections
 MIN_QUERIES, MAX_QUERIES, MAX_WORKERS = 3, 10, 3
-STREAMS_UNTIL = 0.6  # of the run: the last stream is added then
+STREAMS_UNTIL = 0.25  # of the run: the last stream is added then
 
 
 @dataclass

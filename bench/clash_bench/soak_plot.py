@@ -10,7 +10,7 @@ import numpy as np
 from clash_bench.plots import BLUE, GREEN, GREY, ORANGE, PURPLE, RED, dress, figure, save, thousands
 from clash_bench.soak_sample import Sample
 
-WARM_UP = 0.3  # of the run, in which caches fill, compilers work and all streams but one or two come
+WARM_UP = 0.5  # of the run, in which streams come, compilers work, and what is retained by number of batches fills up
 FLAT = 0.05  # of the mean: what changes by less within an hour is flat
 
 _PANELS: tuple[tuple[str, str, tuple[tuple[str, str, str], ...]], ...] = (

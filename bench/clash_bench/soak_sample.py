@@ -16,6 +16,7 @@ from typing import Any
 from clash_bench.monitor import TICKS, _process_tree, _stat
 
 MB = 1e6
+_RELEASED = 1.0  # seconds until what was collected is released
 
 
 @dataclass(frozen=True)
@@ -81,10 +82,13 @@ class Sampler:
         self._types: list[Counter[str]] = []  # of Python's objects, after each collection
 
     def collect_garbage(self) -> None:
-        """Both collectors: what is left is in use."""
+        """Both collectors: what is left is in use. Python's references to Java objects are released in the background, and so is what Spark
+        keeps for objects that the JVM has collected: the second collection of the JVM finds that."""
         gc.collect()
         self._types.append(Counter(type(each).__qualname__ for each in gc.get_objects()))
-        self._system.gc()
+        for _ in range(2):
+            time.sleep(_RELEASED)
+            self._system.gc()
         self._heap = self._beans.getMemoryMXBean().getHeapMemoryUsage().getUsed() / MB
 
     def grown_types(self, most: int = 12) -> str:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import threading
+import time
 from collections import Counter
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -285,6 +287,35 @@ def test_each_new_stream_waits_for_its_own_query(bench: Bench) -> None:
     assert again.await_termination(300)
     entries = [*run.recent_progress, *again.recent_progress]
     assert {stream: sum(entry["input"].get(stream, 0) for entry in entries) for stream in COLUMNS} == dict.fromkeys(COLUMNS, 4 * 120)
+
+
+def test_what_has_ended_is_released(bench: Bench) -> None:
+    """Sinks of removed queries, and the connections of the threads of Spark queries that were started again."""
+    before = _callback_threads()
+    bench.deliver(seconds=2)
+    engine = bench.engine("R")
+    engine.query("one", "SELECT R.a FROM R")
+    run = engine.start()
+    for stream in "ST":
+        run.stream(**bench.timed(stream))
+        run.add_query(f"of_{stream}", f"SELECT {stream}.b FROM {stream}").wait(100)
+    for number in range(3):
+        run.add_query(f"q{number}", "SELECT R.x FROM R", sink=clash.sinks.Memory())
+        bench.deliver(run)
+        run.remove_query(f"q{number}")
+        bench.deliver(run)
+    run.add_query("last", "SELECT R.x FROM R", sink=clash.sinks.Memory())
+    assert set(engine._sinks) == {"one", "of_S", "of_T", "last"}
+    run.stop()
+    deadline = time.monotonic() + 60
+    while _callback_threads() > max(before, 2) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert _callback_threads() <= max(before, 2)
+
+
+def _callback_threads() -> int:
+    """Of Py4J: one that accepts connections, one for the finalizer of the JVM, and one per thread of Spark that calls Python."""
+    return sum(thread.name.endswith("(run)") for thread in threading.enumerate())
 
 
 def test_a_stream_is_kept_for_a_query_to_come(bench: Bench) -> None:

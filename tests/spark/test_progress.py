@@ -5,6 +5,7 @@ from __future__ import annotations
 import doctest
 import json
 import time
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -13,7 +14,7 @@ import pytest
 from clash.coordinator.committed_batch import CommittedBatch
 from clash.spark import backlog, progress_text
 from clash.spark.backlog import read_backlog, unread_rows
-from clash.spark.progress import Progress
+from clash.spark.progress import Progress, read_durations
 
 
 def committed(batch: int, seconds_ago: float) -> CommittedBatch:
@@ -51,6 +52,41 @@ def test_it_is_plain_data_and_prints_as_a_table() -> None:
     assert lines[-1] == "since the start: 1 batches, 5,007 rows, 2 late, 1,234 results"
     assert len({len(line.rstrip()) for line in str(progress.recent({})).splitlines()}) == 1
     assert repr(latest) == str(latest)
+
+
+def test_queries_that_ended_long_ago_are_only_counted() -> None:
+    progress = Progress(-1)
+    for batch in range(3000):
+        progress.add(replace(committed(batch, 10), results={}, counts={f"q{batch}": 2, "live": 1}), 0.25, {"orders"})
+    totals = progress.latest({}, {})["totals"]
+    assert len(totals["results"]) == 1001
+    assert totals["results"]["live"] == 3000
+    assert totals["results"]["q2999"] == 2
+    assert sum(totals["results"].values()) + totals["other_results"] == 9000
+    assert str(progress.latest({}, {})).endswith("9,000 results")
+
+
+def test_a_report_is_read_once_and_the_last_one_of_a_batch_counts() -> None:
+    read: list[int] = []
+
+    class Report:
+        def __init__(self, batch: int, milliseconds: int) -> None:
+            self.batch, self.milliseconds = batch, milliseconds
+
+        def batchId(self) -> int:  # noqa: N802
+            return self.batch
+
+        def json(self) -> str:
+            read.append(self.batch)
+            return json.dumps({"batchId": self.batch, "durationMs": {"triggerExecution": self.milliseconds}})
+
+    reports = [Report(batch, 10 * batch) for batch in range(1000)]
+    assert read_durations(reports, -1) == {batch: {"triggerExecution": 10 * batch} for batch in range(1000)}
+    read.clear()
+    reports += [Report(1000, 1), Report(1000, 2), Report(1001, 3)]
+    assert read_durations(reports, 1000) == {1000: {"triggerExecution": 2}, 1001: {"triggerExecution": 3}}
+    assert read == [1001, 1000]
+    assert read_durations([], 5) == {}
 
 
 def test_doctests() -> None:

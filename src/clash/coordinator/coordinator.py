@@ -357,6 +357,7 @@ class Coordinator:
         self.storage.delete([*obsolete_after(before, self.manifest, merged), *plans])
         self.storage.delete(self._compact_generations())
         self.publisher.keep_queries(self.queries_to_publish)
+        self.folders.keep(self.queries_to_publish)
         self._record_outcome()
         reach("after-cleanup")
 

@@ -12,6 +12,7 @@ May import the coordinator, the workers and everything below, and `clash.sinks`.
 | `query_launcher` | starts the Spark query over the streams and columns that are needed |
 | `query_supervisor` | keeps one Spark query running, until the run ends |
 | `batch_gate` | ends a Spark query between two batches |
+| `callback_connection` | closes the connection over which Spark called the batch function |
 | `batch_end` | the exceptions with which a batch ends its Spark query |
 | `console_log` | Spark's stack traces, kept off the terminal |
 | `offset_log` | adds sources to Spark's offset log |

@@ -76,6 +76,7 @@ class BatchFunction:
     def launched(self, columns: PackedColumns, parquet: ParquetStreams | None) -> None:
         """Another Spark query is about to run."""
         self._query = RunningQuery(columns, parquet, self.required)
+        self._tuned.clear()
 
     def __call__(self, df: Any, batch: int) -> None:
         began = time.perf_counter()

@@ -39,6 +39,9 @@ ON_ONE_MACHINE: Mapping[str, str] = {
     # half keeps of it (`clash.coordinator.checkpoint.spark_half`) covers more
     "spark.hadoop.fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
     "spark.hadoop.fs.s3a.fast.upload.buffer": "bytebuffer",  # its files on disk need the class that the line above replaces
+    # the log of a source of files keeps as many batches as the other logs, and not those of ten minutes beside, which is meant for
+    # storages whose lists are late
+    "spark.sql.streaming.fileSource.log.cleanupDelay": "0s",
     "spark.driver.bindAddress": LOOPBACK,  # no other machine takes part
     "spark.driver.host": LOOPBACK,
     "spark.shuffle.compress": "false",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections import Counter, deque
 from collections.abc import Collection, Mapping
@@ -13,7 +14,7 @@ from clash.coordinator.committed_batch import CommittedBatch
 from clash.spark.progress_text import BatchProgress, RecentProgress
 
 Durations = Mapping[int, Mapping[str, int]]
-_MAX_BATCHES = 1000  # that are listed one by one
+_MAX_BATCHES = 1000  # that are listed one by one; the totals of a query are kept as long as one of them has it
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -28,6 +29,8 @@ class Progress:
         self._input: Counter[str] = Counter()
         self._late: Counter[str] = Counter()
         self._results: Counter[str] = Counter()
+        self._last_seen: dict[str, int] = {}  # by query, the number of its last batch, counted from the start
+        self._other_results = 0  # of queries that none of the listed batches has
         self._event_times: dict[str, float] = {}  # the largest so far, in seconds
 
     def add(self, committed: CommittedBatch, seconds: float, timed: Collection[str]) -> None:
@@ -39,6 +42,8 @@ class Progress:
             self._input.update(committed.input)
             self._late.update(committed.late)
             self._results.update(committed.counts)
+            self._last_seen.update(dict.fromkeys(committed.counts, self._batches))
+            self._forget_queries()
             self._recent.append(
                 {
                     "batch": committed.batch,
@@ -54,6 +59,12 @@ class Progress:
                     "seconds": {**committed.seconds, "batch": seconds},
                 }
             )
+
+    def _forget_queries(self) -> None:
+        """A run may see any number of queries: of those that ended long ago, only the sum of their results is kept."""
+        for query in [query for query, batch in self._last_seen.items() if batch <= self._batches - _MAX_BATCHES]:
+            del self._last_seen[query]
+            self._other_results += self._results.pop(query)
 
     def _delays(self, now: float) -> dict[str, float]:
         return {stream: round(now - newest, 3) for stream, newest in self._event_times.items()}
@@ -77,9 +88,24 @@ class Progress:
                 "input": dict(self._input),
                 "late": dict(self._late),
                 "results": dict(self._results),
+                "other_results": self._other_results,
             }
             lag = {"delay": self._delays(time.time()), "backlog": {stream: dict(unread) for stream, unread in backlog.items()}}
             return BatchProgress({**entry, **lag, "durationMs": durations.get(entry["batch"], {}), "totals": totals})
+
+
+def read_durations(reports: Any, known: int) -> dict[int, dict[str, int]]:
+    """By batch, the milliseconds of the reports of Spark's that are newer than those of the batch `known`, which is read again: Spark may
+    report a batch more than once, and the last report counts."""
+    durations: dict[int, dict[str, int]] = {}
+    for at in range(len(reports) - 1, -1, -1):
+        report = reports[at]
+        batch = report.batchId()
+        if batch < known:
+            break
+        if batch not in durations:
+            durations[batch] = json.loads(report.json())["durationMs"]
+    return durations
 
 
 def _time_text(micros: int | None) -> str | None:

@@ -55,7 +55,9 @@ def progress_text(progress: Mapping[str, Any]) -> str:
     ]
     lines += _table(["store", "rows", "size", "containers"], sizes)
     totals = progress["totals"]
-    counts = [f"{sum(totals[part].values()):,} {name}" for part, name in (("input", "rows"), ("late", "late"), ("results", "results"))]
+    sums = {part: sum(totals[part].values()) for part in ("input", "late", "results")}
+    named = {"rows": sums["input"], "late": sums["late"], "results": sums["results"] + totals["other_results"]}
+    counts = [f"{count:,} {name}" for name, count in named.items()]
     return "\n".join([*lines, f"since the start: {totals['batches']:,} batches, {', '.join(counts)}"])
 
 

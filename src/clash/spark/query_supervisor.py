@@ -25,10 +25,12 @@ from typing import Any, Literal
 from clash.errors import ClashError, OptionError
 from clash.spark.batch_end import BatchFailedError, InterruptError, QueryRestartError
 from clash.spark.batch_gate import BatchGate, end_between_batches
+from clash.spark.callback_connection import CallbackConnection
 from clash.spark.column_packing import PackedColumns
 from clash.spark.console_log import quiet_console
 from clash.spark.disk_failures import WrittenFolders
 from clash.spark.failures import Search, explain_failure, find_failing_stream, is_lost, without_internal_stacks
+from clash.spark.progress import read_durations
 
 _LOG = logging.getLogger("clash")
 _LIVENESS_INTERVAL = 1  # seconds between two checks whether Spark is still there
@@ -63,6 +65,7 @@ class SparkQuery:
 
     handle: Any
     gate: BatchGate
+    connection: CallbackConnection
     streams: tuple[str, ...]
     """The branches of its union."""
 
@@ -85,7 +88,7 @@ class QuerySupervisor:
         self._outcome: Outcome | None = None  # of the query that runs, or has just ended
         self._restarts = 0
         self._waiting = 0  # threads that a failure is raised in
-        self._durations: dict[int, dict[str, int]] = {}  # of batches of earlier queries
+        self._durations: dict[int, dict[str, int]] = {}  # by batch, as far as they were read; replaced, never changed
         self._query = self._start()
         Thread(target=self._watch, name="clash-run", daemon=True).start()
 
@@ -165,11 +168,14 @@ class QuerySupervisor:
             Thread(target=_end_quietly, args=(query,), name="clash-end-query", daemon=True).start()
 
     def durations(self) -> dict[int, dict[str, int]]:
-        """By batch, the milliseconds that Spark reports, of the last batches."""
-        durations = dict(self._durations)
+        """By batch, the milliseconds that Spark reports, of the last batches. Reports that were read before are not read again: Spark
+        keeps a thousand of them, and programs ask for the progress in a loop."""
+        durations = self._durations
         with suppress(Exception):  # Spark may have been stopped: what is known is shown all the same
-            durations |= {report["batchId"]: dict(report["durationMs"]) for report in self.handle.recentProgress}
-        return dict(list(durations.items())[-_MAX_DURATIONS:])
+            read = read_durations(self.handle._jsq.recentProgress(), max(durations, default=-1))
+            durations = dict(sorted((durations | read).items())[-_MAX_DURATIONS:])
+            self._durations = durations
+        return durations
 
     def batch_committed(self) -> None:
         """Processes that were lost before a committed batch do not count any more."""
@@ -181,22 +187,24 @@ class QuerySupervisor:
         with self._lock:
             self._outcome = None
             self._launched.clear()
-            gate = BatchGate()
-            handle, columns = self._launch(partial(self._batch, gate))
-            self._query = SparkQuery(handle, gate, tuple(stream for stream, _ in columns))
+            gate, connection = BatchGate(), CallbackConnection(self._spark.sparkContext._gateway)
+            handle, columns = self._launch(partial(self._batch, gate, connection))
+            self._query = SparkQuery(handle, gate, connection, tuple(stream for stream, _ in columns))
             self._launched.set()
             return self._query
 
     def _watch(self) -> None:
         try:
             while self._continues(self._await_end()):
-                self._durations = self.durations()
+                self.durations()  # before the reports of this query are gone
+                self._query.connection.close()
                 self._start()
                 if self._state is RunState.STOPPING:
                     self.handle.stop()
         except Exception as error:
             self._exception = without_internal_stacks(explain_failure(error, folders=self._folders))
         finally:
+            self._query.connection.close()
             with self._lock:
                 if self._exception is not None and not self._waiting:
                     _LOG.error("the run has failed: %s", self._exception)
@@ -241,7 +249,8 @@ class QuerySupervisor:
             return error
         return None
 
-    def _batch(self, gate: BatchGate, df: Any, batch: int) -> None:
+    def _batch(self, gate: BatchGate, connection: CallbackConnection, df: Any, batch: int) -> None:
+        connection.remember()
         try:
             with gate.batch():
                 self._run_batch(df, batch)

@@ -7,7 +7,7 @@ the process.
 from __future__ import annotations
 
 import time as clock
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 import pyarrow as pa
@@ -195,12 +195,19 @@ class Run:
             change = call()
         self._given[request.name] = sink
         setup = self._coordinator.changes.setup
-        self._sinks.keep(live.request for live in (*self._coordinator.queries_to_publish, *setup.queries))
+        kept = [live.request for live in (*self._coordinator.queries_to_publish, *setup.queries)]
+        self._sinks.keep(kept)
+        self._keep_given({request.name for request in (*kept, *self._coordinator.job.queries)})
         for live in setup.queries:
             if live.name == request.name:
                 warn_about_query(live.query, setup.streams_by_name)
         self._read_more()
         return change
+
+    def _keep_given(self, names: Collection[str]) -> None:
+        """Forgets the sinks of queries that were added and removed: a run may see any number of them."""
+        for name in [name for name in self._given if name not in names]:
+            del self._given[name]
 
     def _read_more(self) -> None:
         """The first rows of a new stream belong to the queries that need it: the batch that reads them is one that answers these

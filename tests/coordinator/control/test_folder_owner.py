@@ -242,3 +242,15 @@ def test_a_marker_that_is_removed_while_a_run_goes_on(tmp_path: Path, caplog: py
     assert "was emptied while the run goes on" in caplog.text
     running.restart()
     assert rows(tmp_path / "out") == 4
+
+
+def test_folders_of_queries_that_have_ended_are_forgotten(tmp_path: Path) -> None:
+    running = engine(tmp_path / "checkpoint", ("q", tmp_path / "out"))
+    for number in range(20):
+        sink = SinkSpec("parquet", str(tmp_path / f"out-{number}"))
+        running.coordinator.changes.add_query(QueryRequest(f"q{number}", TEXT, (), sink))
+        running.batch(ROWS)
+        running.remove_query(f"q{number}")
+        assert len(running.coordinator.folders._stamps) <= 3  # those of the batch before and of this one
+    running.batch(ROWS)
+    assert len(running.coordinator.folders._stamps) == 1

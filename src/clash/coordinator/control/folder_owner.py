@@ -89,6 +89,12 @@ class ResultFolders:
         mark(storage, folder, FolderOwner(self.identity, live.name), renew)
         self._stamps[storage.uri, folder] = file_stamp(storage, published_path(folder, MARKER))
 
+    def keep(self, queries: Iterable[LiveQuery]) -> None:
+        """Forgets the stamps of all other folders, which no batch writes to any more: a run may see any number of queries."""
+        kept = {(storage.uri, folder) for storage, folder in map(self._location, queries)}
+        for location in [location for location in self._stamps if location not in kept]:
+            del self._stamps[location]
+
     def refuse_taken(self, queries: Iterable[LiveQuery]) -> None:
         """Raises if another run has marked one of the folders since this one did: a run of a copy of the checkpoint. A marker that was
         removed is written again."""
