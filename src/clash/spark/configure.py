@@ -28,6 +28,8 @@ EVERYWHERE: Mapping[str, str] = {
     "spark.python.unix.domain.socket.enabled": "true",  # over TCP every Python task waits some 40 ms
     "spark.sql.adaptive.enabled": "false",  # a stage of few, large messages leaves nothing to adapt
     "spark.sql.files.openCostInBytes": "0",  # packs files into few scan tasks: each task costs 15 to 25 ms
+    # bytes of the driver's cache of listed files, which by default grows to 250 MB: a file of a stream is read once
+    "spark.sql.hive.filesourcePartitionFileCacheSize": "8388608",
     "spark.sql.streaming.numRecentProgressUpdates": "1000",
     "spark.task.maxFailures": "1",  # a batch fails as a whole, and is repeated as a whole
     "spark.stage.maxConsecutiveAttempts": "1",
