@@ -19,6 +19,7 @@ from clash.coordinator.coordinator import Coordinator
 from clash.errors import CheckpointError, ClashError, OptionError, StateError
 from clash.inprocess.engine import InProcessEngine
 from clash.model.stream import Stream
+from clash.workers.loaded_plan import load_plan
 
 STREAMS = tuple(Stream.of(name, {"a": "bigint", "b": "bigint"}) for name in "RS")
 TEXT = "SELECT R.a, S.b FROM R JOIN S ON R.a = S.a"
@@ -246,3 +247,32 @@ def test_a_flipped_bit_or_a_lost_file_is_refused_or_harmless(sample: Path, tmp_p
         expected.batch(tables(batch))
     by_row = [("a", "ascending"), ("b", "ascending")]
     assert running.results("q").sort_by(by_row) == expected.results("q").sort_by(by_row)
+
+
+def test_a_damaged_plan_that_no_decision_names_is_written_again(tmp_path: Path) -> None:
+    """It follows from the generation: nothing is lost with it."""
+    running = start(tmp_path)
+    running.batch(tables(0))
+    for path in (tmp_path / "c/plans").iterdir():
+        _flip(path)
+    load_plan.cache_clear()  # as in another process
+    running.restart()
+    running.batch(tables(1))
+    assert running.coordinator.last == 1
+
+
+@pytest.mark.parametrize("name", [".nfs0000000000a1b2c3", "notes.json", "000000002.json~"])
+def test_files_that_others_put_beside_records(tmp_path: Path, name: str) -> None:
+    """As network file systems, desktops and editors do."""
+    running = start(tmp_path)
+    running.batch(tables(0))
+    running.rescale(3)
+    for folder in ("generations", "generations/history", "manifests", "batches", "plans", "late/R", "results"):
+        (tmp_path / "c" / folder).mkdir(parents=True, exist_ok=True)
+        (tmp_path / "c" / folder / name).write_text("not of clash")
+    running.batch(tables(1))
+    running.restart()
+    running.batch(tables(2))
+    assert running.coordinator.last == 2
+    assert [each["generation"] for each in running.generations] == [0, 1]
+    assert (tmp_path / "c/generations" / name).exists()

@@ -18,7 +18,7 @@ from clash.coordinator.checkpoint.generation import Generation, GenerationStart,
 from clash.coordinator.checkpoint.generation_log import GenerationLog
 from clash.coordinator.checkpoint.manifest import Manifest, read_last_manifest
 from clash.coordinator.checkpoint.plan_files import PlanFiles
-from clash.coordinator.checkpoint.source_registry import SourceRegistry, format_of, is_new
+from clash.coordinator.checkpoint.source_registry import FORMAT, SourceRegistry, format_of, is_new
 from clash.coordinator.control.changes import RunningSetup
 from clash.coordinator.control.folder_owner import ResultFolders
 from clash.coordinator.control.job import JobSpec, initial_source_order
@@ -125,9 +125,11 @@ def establish(recovered: Recovered, folders: ResultFolders) -> str:
     if recovered.is_format_6:
         upgrade(open_storage(storage.uri))
     if recovered.first is not None or recovered.is_format_6:
-        recovered.sources.write()
+        recovered.sources.write(FORMAT_6 if recovered.is_format_6 else FORMAT)
     storage.delete(log.files_after(recovered.newest_generation))
     folders.claim(recovered.queries)
+    if recovered.is_format_6:
+        recovered.sources.write()  # after the folders are marked: in this format a folder without a marker is of others
     if recovered.decision is not None:
         return recovered.decision.plan_path
     filled = filled_stores(active.generation.stores.introduced, manifest.backfilled)

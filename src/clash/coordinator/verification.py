@@ -16,7 +16,7 @@ from clash.coordinator.checkpoint.source_registry import PATH
 from clash.errors import StateError
 from clash.protocol.containers import ContainerRecord, is_described
 from clash.state.container import read_container
-from clash.state.json_records import RESTORE
+from clash.state.json_records import RESTORE, record_numbers
 from clash.state.storage import Storage
 
 _BATCH = re.compile(r"(?:.*/)?b(\d{9})-[^/]*")  # of a container, in its name
@@ -25,11 +25,11 @@ _BATCH = re.compile(r"(?:.*/)?b(\d{9})-[^/]*")  # of a container, in its name
 def verify_files(storage: Storage, manifest: Manifest, log: GenerationLog, decided: BatchDecision | None, is_new: bool) -> None:
     """StateError if the files are not those of one state. `is_new`: whether there is no record of the checkpoint."""
     containers = storage.list("state", recursive=True)
-    decisions = storage.list(batch_decision.FOLDER)
+    decisions = record_numbers(storage, batch_decision.FOLDER)
     if is_new and (manifest.batch >= 0 or decisions or containers):
         raise _missing(storage, PATH, "there are records of batches")
     newest = max([-1, *(int(match[1]) for match in map(_BATCH.fullmatch, containers) if match)])
-    newest = max([newest, *(int(name.partition(".")[0]) for name in decisions)])
+    newest = max([newest, *decisions])
     if newest > manifest.batch + 1:
         raise _missing(storage, manifest_path(newest - 1), f"there are files of batch {newest}")
     generation = manifest.generation if decided is None else decided.generation

@@ -47,9 +47,17 @@ def open_checkpoint(location: str | os.PathLike[str]) -> OpenedCheckpoint:
             storage.label("").rstrip("/").removesuffix("/clash"),
             'name the folder that the program gives: clash.Engine(spark, checkpoint="…")',
         )
-    if format_of(storage) == FORMAT_6:
+    is_format_6 = format_of(storage) == FORMAT_6
+    if is_format_6:
         storage = Format6View(storage)
-    return OpenedCheckpoint(folder, storage, identity_of(storage), read_last_manifest(storage), GenerationLog(storage))
+    identity = identity_of(storage)
+    if is_format_6 and identity:
+        raise CheckpointError(
+            "the upgrade of a checkpoint is unfinished",
+            f"{folder}: a start of this version was killed while it marked the result folders",
+            "start the program, which finishes it; then call this again",
+        )
+    return OpenedCheckpoint(folder, storage, identity, read_last_manifest(storage), GenerationLog(storage))
 
 
 @contextmanager

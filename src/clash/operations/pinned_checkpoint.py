@@ -17,7 +17,7 @@ from clash.coordinator.checkpoint import batch_decision, generation_log
 from clash.coordinator.checkpoint import manifest as manifests
 from clash.coordinator.checkpoint.batch_decision import read_decision
 from clash.coordinator.checkpoint.format_6 import Format6View
-from clash.coordinator.checkpoint.generation_log import GenerationLog
+from clash.coordinator.checkpoint.generation_log import GenerationLog, generation_path
 from clash.coordinator.checkpoint.manifest import Manifest, manifest_path
 from clash.coordinator.checkpoint.source_registry import PATH
 from clash.coordinator.checkpoint.spark_half import COMMITS, OFFSETS, SparkHalf
@@ -28,6 +28,7 @@ from clash.errors import CheckpointError, ClashError, StateError
 from clash.operations.held_folders import HeldFolder, hold_folders
 from clash.operations.opened_checkpoint import OpenedCheckpoint, open_checkpoint
 from clash.operations.pinned_storage import PinnedStorage
+from clash.state.json_records import record_numbers
 from clash.state.storage import ArrowStorage, Storage, open_storage
 
 _MAX_TRIES = 50
@@ -85,7 +86,7 @@ def of_one_batch(location: str, attempt: Callable[[PinnedCheckpoint], _T], *, wi
 
 def newest_batch(storage: Storage) -> int:
     """The batch of the newest manifest, by its name alone; -1 if there is none."""
-    return max((int(name.partition(".")[0]) for name in storage.list(manifests.FOLDER)), default=-1)
+    return max(record_numbers(storage, manifests.FOLDER), default=-1)
 
 
 def _pin(opened: OpenedCheckpoint, with_next: bool, with_results: bool) -> PinnedCheckpoint:
@@ -117,9 +118,11 @@ def _records(storage: Storage, manifest: Manifest, with_next: bool) -> Iterator[
     if manifest.batch >= 0:
         yield manifest_path(manifest.batch)
     yield from (name for name in (_STATISTICS, MARKER) if storage.exists(name))
+    later = {generation_path(number) for number in record_numbers(storage, generation_log.FOLDER) if number > manifest.generation}
     for name in storage.list(generation_log.FOLDER, recursive=True):
-        if with_next or "/" in name or int(name.partition(".")[0]) <= manifest.generation:
-            yield f"{generation_log.FOLDER}/{name}"
+        path = f"{generation_log.FOLDER}/{name}"
+        if with_next or path not in later:
+            yield path
 
 
 def _pin_spark_half(storage: Storage, last: int) -> PinnedStorage:

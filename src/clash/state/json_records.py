@@ -15,6 +15,7 @@ from clash.errors import StateError
 from clash.state.storage import Storage
 
 _T = TypeVar("_T")
+_NUMBERED = re.compile(r"(\d+)\.json")
 _MAX_BYTES = 1 << 28  # of a record; the largest ones, generations of hundreds of queries, have some megabytes
 _HALF_CHARACTER = re.compile(rb"(?<!\\)(?:\\\\)*\\u[dD][89a-fA-F]")  # as JSON may write it, and no file system takes it
 RESTORE = "restore the checkpoint and its result folders from one copy, or start anew with empty ones"
@@ -55,6 +56,12 @@ def read_json(storage: Storage, path: str) -> Any:
         return json.loads(_checked(content).decode(), parse_constant=_refuse)
     except (ValueError, RecursionError) as error:
         raise StateError("a record is corrupt", f"{storage.label(path)}: {error}", RESTORE) from error
+
+
+def record_numbers(storage: Storage, folder: str) -> list[int]:
+    """The numbers by which the records in a folder are named, in order. Other files, as network file systems and editors leave them, are
+    not ours."""
+    return sorted(int(match[1]) for name in storage.list(folder) if (match := _NUMBERED.fullmatch(name)))
 
 
 def read_bytes(storage: Storage, path: str) -> bytes:

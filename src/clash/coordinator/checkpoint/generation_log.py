@@ -19,7 +19,7 @@ from clash.coordinator.checkpoint.generation_history import GenerationHistory
 from clash.coordinator.checkpoint.generation_outline import OUTLINE, EndedGeneration, GenerationOutline, MeasuredCost, outline_of
 from clash.coordinator.control.setup import LiveQuery
 from clash.errors import StateError
-from clash.state.json_records import RESTORE, decode_record, read_json, read_record, write_json
+from clash.state.json_records import RESTORE, decode_record, read_json, read_record, record_numbers, write_json
 from clash.state.storage import Storage
 
 FOLDER = "generations"
@@ -33,7 +33,7 @@ class GenerationLog:
         self.storage = storage
         self.history = GenerationHistory(storage)
         self._lock = RLock()
-        self._on_disk = {_number(name) for name in storage.list(FOLDER)}
+        self._on_disk = set(record_numbers(storage, FOLDER))
         self._cached: dict[int, Generation] = {}
         self._outlines: dict[int, GenerationOutline] = {}  # of the generations after the history
         self._names: dict[str, int] | None = None  # by query, the last of these generations that had it; None until it is needed
@@ -70,7 +70,7 @@ class GenerationLog:
         """The files of generations after one, which no batch ran under, and which the caller deletes."""
         with self._lock:
             self._on_disk = {found for found in self._on_disk if found <= number}
-        return [f"{FOLDER}/{name}" for name in self.storage.list(FOLDER) if _number(name) > number]
+        return [generation_path(found) for found in record_numbers(self.storage, FOLDER) if found > number]
 
     def check(self, committed: int) -> None:
         """StateError unless the history ends before the generation of the last committed batch, and all after it are there."""
@@ -164,7 +164,3 @@ def generation_path(number: int) -> str:
 
 def _cost_path(number: int) -> str:
     return f"{FOLDER}/{number:06d}.cost.json"
-
-
-def _number(name: str) -> int:
-    return int(name.partition(".")[0])

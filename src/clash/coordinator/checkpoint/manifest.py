@@ -22,7 +22,7 @@ from clash.errors import StateError
 from clash.model.relation import Relation
 from clash.protocol.containers import ContainerRecord
 from clash.protocol.reports import ResultFile
-from clash.state.json_records import RESTORE, read_record, write_new_record
+from clash.state.json_records import RESTORE, read_record, record_numbers, write_new_record
 from clash.state.storage import Storage
 
 FOLDER = "manifests"
@@ -112,10 +112,10 @@ def write_manifest(storage: Storage, manifest: Manifest) -> None:
 
 def read_last_manifest(storage: Storage) -> Manifest:
     """The newest manifest, or an empty one."""
-    names = [name for name in storage.list(FOLDER) if name.endswith(".json")]
-    if not names:
+    batches = record_numbers(storage, FOLDER)
+    if not batches:
         return Manifest()
-    path = f"{FOLDER}/{max(names)}"
+    path = manifest_path(batches[-1])
     manifest = read_record(storage, path, _CODEC)
     if manifest_path(manifest.batch) != path:
         detail = f"{storage.label(path)}: it is of batch {manifest.batch}"

@@ -28,7 +28,7 @@ class _Record:
     timezone: str
     sources: tuple[str, ...]
     identity: str = ""
-    """Twelve hexadecimal digits; empty in format 6."""
+    """Twelve hexadecimal digits; empty in format 6, until an upgrade begins."""
 
 
 _CODEC: Codec[_Record] = Codec(_Record)
@@ -60,7 +60,7 @@ def format_of(storage: Storage) -> int:
 
 
 def identity_of(storage: Storage) -> str:
-    """The identity of an existing checkpoint; empty in format 6."""
+    """The identity of an existing checkpoint; empty in format 6, unless an upgrade of it was killed."""
     return read_record(storage, PATH, _CODEC).identity
 
 
@@ -75,8 +75,8 @@ class SourceRegistry:
         self.order: tuple[str, ...] = record.sources
         self.identity = record.identity or secrets.token_hex(6)
 
-    def write(self) -> None:
-        record = _Record(FORMAT, self._timezone, self.order, self.identity)
+    def write(self, format: int = FORMAT) -> None:
+        record = _Record(format, self._timezone, self.order, self.identity)
         write_record(self._storage, PATH, _CODEC, record)
 
     def extend(self, streams: Iterable[str]) -> None:

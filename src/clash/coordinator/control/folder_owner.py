@@ -46,7 +46,7 @@ class ResultFolders:
     identity: str
     last: Callable[[], int]
     adopts: bool = False
-    """Whether folders without a marker are the checkpoint's: those of format 6 have none."""
+    """Whether files are the checkpoint's that do not say whose they are, in folders without a marker: in format 6 none has one."""
     _stamps: dict[tuple[str, str], tuple[int, int] | None] = field(default_factory=dict)
     """By storage and folder, the stamp of the marker there, as this run has left it."""
 
@@ -145,8 +145,9 @@ class ResultFolders:
 
     def _check_unmarked(self, live: LiveQuery, storage: Storage, folder: str, has_run: bool) -> None:
         """A folder that no checkpoint has marked: new, emptied, or of an older version of clash."""
-        foreign = [name for name, origin in origins(storage, folder) if origin.checkpoint != self.identity]
-        if foreign and not self.adopts:
+        own = (self.identity, None) if self.adopts else (self.identity,)
+        foreign = [name for name, origin in origins(storage, folder) if origin.checkpoint not in own]
+        if foreign:
             raise CheckpointError(
                 "a result folder belongs to another checkpoint",
                 f"query {live.name}, {_shown(storage, folder)} has {len(foreign)} result files, such as {foreign[0]}",
