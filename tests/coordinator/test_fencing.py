@@ -77,6 +77,35 @@ def test_a_run_that_has_lost_its_checkpoint_leaves_the_other_runs_files(tmp_path
     assert results(second) == [1, 2, 3]
 
 
+def test_a_run_that_stops_between_the_fence_and_its_deletions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another run takes over in between, perhaps for hours: what it writes is not taken for leftovers."""
+    uri, found = str(tmp_path / "c"), []
+    first = engine(uri)
+    first.batch(rows(1))
+
+    def fence() -> None:  # the answer is right when it is given
+        if is_failing and not found:
+            second = engine(uri)
+            second.batch(rows(2))
+            found.append((second, content(uri)))
+
+    def failing(*_: object) -> Any:
+        nonlocal is_failing
+        is_failing = True
+        raise RuntimeError("a worker died")
+
+    is_failing = False
+    monkeypatch.setattr(first.coordinator, "_fence", fence)
+    monkeypatch.setattr(first, "run_tasks", failing)
+    with pytest.raises(RuntimeError):
+        first.batch(rows(2))
+    second, expected = found[0]
+    assert content(uri) == expected
+    second.batch(rows(3))
+    second.restart()
+    assert results(second) == [1, 2, 3]
+
+
 def test_the_fence_is_asked_before_each_commit(tmp_path: Path) -> None:
     asked = []
     run = engine(str(tmp_path / "c"))

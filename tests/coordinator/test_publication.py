@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -12,6 +13,7 @@ from clash.coordinator.control.job import QueryRequest, SinkSpec
 from clash.errors import StateError
 from clash.inprocess.engine import InProcessEngine
 from clash.model.stream import Stream
+from clash.state.storage import open_storage
 
 STREAMS = [Stream.of(name, {"a": "bigint", "ts": "timestamp"}, time="ts", window="9 s", lateness="1 s") for name in "RS"]
 TEXT = "SELECT R.a FROM R JOIN S ON R.a = S.a"
@@ -83,3 +85,43 @@ def test_a_replaced_query_is_published_to_the_folder_of_its_batch(run: InProcess
     assert run.coordinator.begin(2, 0, 1) is not None
     run.restart()
     assert [Path(path).parent.name for path in run.coordinator.publish(1).results["p"]] == ["out"]
+
+
+def with_function(folder: Path) -> InProcessEngine:
+    engine = InProcessEngine(STREAMS, {"q": TEXT}, uri=str(folder / "c"), workers=1)
+    engine.coordinator.changes.add_query(QueryRequest("f", TEXT, (), SinkSpec("foreach")))
+    engine.batch(rows(100))
+    return engine
+
+
+def test_files_for_a_function_that_are_lost_before_it_has_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    engine = with_function(tmp_path)
+    monkeypatch.setenv("CLASH_FAILPOINT", "after-manifest!raise")
+    with pytest.raises(RuntimeError):
+        engine.batch(rows(100))
+    monkeypatch.delenv("CLASH_FAILPOINT")
+    shutil.rmtree(tmp_path / "c/handover/f/_staging")
+    engine.restart()
+    with pytest.raises(StateError, match="a file of committed results is lost") as caught:
+        engine.coordinator.publish(1)
+    assert "query f, batch 1" in caught.value.detail
+    assert "put a file" not in caught.value.hint
+
+
+@pytest.mark.parametrize("point", ["before-record", "after-record", "before-manifest"])
+@pytest.mark.parametrize("is_changed", [False, True], ids=["the same program", "a changed program"])
+def test_files_for_a_function_stay_until_the_next_batch_is_decided(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, point: str, is_changed: bool
+) -> None:
+    """Spark may repeat a batch whose commit it lost: the function gets the same rows again, or has had them."""
+    engine = with_function(tmp_path)
+    assert len(engine.coordinator.publish(0).results["f"]) == 1
+    monkeypatch.setenv("CLASH_FAILPOINT", f"{point}!raise")
+    with pytest.raises(RuntimeError):
+        engine.batch(rows(101))
+    monkeypatch.delenv("CLASH_FAILPOINT")
+    engine.restart(replace(engine.job, workers=2) if is_changed else None)
+    assert len(engine.coordinator.publish(0).results["f"]) == (0 if point == "before-manifest" else 1)
+    engine.batch(rows(101))
+    assert len(engine.coordinator.publish(1).results["f"]) == 1
+    assert [name for name in open_storage(engine.uri).list("handover/f") if "part-000000000" in name] == []

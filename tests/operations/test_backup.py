@@ -22,9 +22,12 @@ from clash.coordinator.control.job import QueryRequest, SinkSpec
 from clash.errors import CheckpointError, ClashError, OptionError, StateError
 from clash.inprocess.engine import InProcessEngine
 from clash.operations import backup as backups
+from clash.operations import restore as restoring
 from clash.operations.backup import take_backup
 from clash.operations.backup_record import Snapshot, read_snapshot, snapshots
+from clash.operations.pinned_checkpoint import of_one_batch
 from clash.operations.restore import restore
+from clash.operations.restored_folder import FolderPlan
 from clash.operations.verify import verify_checkpoint, verify_snapshot
 from clash.protocol.result_files import origin_of
 from clash.state.checkpoint_lock import lock_checkpoint
@@ -170,6 +173,23 @@ def test_a_lost_result_file_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         back_up(tmp_path)
 
 
+def test_files_for_a_function_are_held(tmp_path: Path) -> None:
+    """The job deletes them when it decides the next batch; Spark's commit of the last one is not in the snapshot yet."""
+    program_ = program(tmp_path / "out")
+    program_ = replace(program_, queries=(*program_.queries, QueryRequest("f", OUTER, (), SinkSpec("foreach"))))
+    engine = run(start(tmp_path / "c", tmp_path / "out", program_), 2)
+    (tmp_path / "c/spark/commits/2").unlink()
+    pinned = of_one_batch(str(tmp_path / "c"), backups._verified)
+    files_of_last = engine.coordinator.publish(2).results["f"]
+    assert files_of_last
+    run(engine, 3)
+    (tmp_path / "b").mkdir()
+    snapshot, _ = backups._write(pinned, tmp_path / "b", "0")
+    restore(snapshot, replaces=True)
+    restored = start(tmp_path / "c", tmp_path / "out", program_)
+    assert restored.coordinator.publish(2).results["f"] == files_of_last
+
+
 def test_results_that_a_reader_has_taken_away_stay_away(tmp_path: Path) -> None:
     run(job(tmp_path), 4)
     for path in [*(tmp_path / "out").glob("part-*"), *(tmp_path / "c/clash/results/inner").glob("part-*")]:
@@ -243,6 +263,21 @@ def test_a_damaged_snapshot_is_found(tmp_path: Path, seed: int) -> None:
     with pytest.raises(ClashError):
         restore(read_snapshot(snapshot.path), replaces=True)
     assert files(tmp_path) == before
+
+
+def test_a_damaged_record_of_a_snapshot(tmp_path: Path) -> None:
+    """It concerns that snapshot alone: the hint does not speak of the checkpoint, and the next backup is taken."""
+    engine = run(job(tmp_path), 2)
+    first, second = back_up(tmp_path), back_up(tmp_path)
+    (second.path / "backup.json").write_text("{}")
+    with pytest.raises(StateError, match="the record of a backup is damaged") as caught:
+        read_snapshot(second.path)
+    assert "another snapshot" in caught.value.hint
+    run(engine, 3)
+    third = back_up(tmp_path)
+    assert set(inodes(first.path / "results").values()) <= set(inodes(third.path / "results").values())
+    restore(third, replaces=True)
+    assert contents(run(job(tmp_path), 5)) == expected(tmp_path / "whole", 5)
 
 
 def test_the_commands(tmp_path: Path) -> None:
@@ -343,10 +378,38 @@ def test_what_is_refused_changes_nothing(tmp_path: Path) -> None:
         assert files(tmp_path) == before, what
     lock.release()
     del other
-    with pytest.raises(CheckpointError, match="results that the backup does not have"):
-        restore(snapshot, to=aside)
+    with pytest.raises(CheckpointError, match="the checkpoint in the old place has the same result folders"):
+        restore(snapshot, to=aside, replaces=True)
     assert files(tmp_path).items() <= before.items()
     assert before.keys() - files(tmp_path).keys() == {"c/clash/lock"}
+    (tmp_path / "c").rename(tmp_path / "away")
+    with pytest.raises(CheckpointError, match="results that the backup does not have"):
+        restore(snapshot, to=aside)
+    assert not aside.exists()
+
+
+@pytest.mark.parametrize("done", range(4))
+def test_a_restore_that_was_killed(tmp_path: Path, done: int) -> None:
+    """A start goes on exactly with what was there, or is refused; the restore can be done again. `done`: so many of its steps."""
+    engine = run(job(tmp_path), 3)
+    snapshot = back_up(tmp_path)
+    run(engine, 5)
+    steps = [(restoring, "_copy_checkpoint"), (restoring, "_move_aside"), (FolderPlan, "carry_out"), (restoring, "flush")]
+
+    def killed(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(*steps[done], killed)
+        with pytest.raises(KeyboardInterrupt):
+            restore(snapshot, replaces=True)
+    if done == 2:
+        with pytest.raises(CheckpointError, match="belongs to another checkpoint"):
+            job(tmp_path)
+    else:
+        assert contents(run(job(tmp_path), 6)) == expected(tmp_path / "whole", 6)
+    restore(snapshot, replaces=True)
+    assert contents(run(job(tmp_path), 6)) == expected(tmp_path / "whole", 6)
 
 
 @pytest.mark.parametrize("where", ["c/b", "out/b", "."])

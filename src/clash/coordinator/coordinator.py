@@ -128,7 +128,11 @@ class Coordinator:
     @property
     def queries_to_publish(self) -> tuple[LiveQuery, ...]:
         """Those of the last committed batch, and those of the batch that was begun last: one may have replaced another of its name."""
-        return *self.log.read(self.manifest.generation).setup.queries, *self.generation.setup.queries
+        return *self._committed_queries, *self.generation.setup.queries
+
+    @property
+    def _committed_queries(self) -> tuple[LiveQuery, ...]:
+        return self.log.read(self.manifest.generation).setup.queries
 
     def query(self, name: str) -> LiveQuery | None:
         """The query that has this name or, if none does, had it last."""
@@ -174,6 +178,7 @@ class Coordinator:
             decision = self._decide(batch, max(now, self.manifest.now), seal)
         self._decided = DecidedBatch(decision, self.sources.order)
         reach("after-record")
+        self.publisher.delete_handed_over(self.manifest, self._committed_queries)  # Spark has recorded the batch, and does not repeat it
         containers = self.active.live(self._state(self.active).containers, decision.watermarks)
         self.loaded_plan = self.active.load_plan(decision.plan_path)
         self._progress.move(BatchState.RUNNING, batch)
@@ -228,21 +233,16 @@ class Coordinator:
         manifest = self.manifest
         if batch != manifest.batch:
             raise AssertionError(f"batch {batch} is not the last one committed, {manifest.batch}")
-        queries = self.log.read(manifest.generation).setup.queries
+        queries = self._committed_queries
         self._fence()
         with_files = {file.destination for file in manifest.files}
         self.folders.refuse_taken(query for query in queries if query.name in with_files)
-        paths = self.publisher.publish(manifest, queries)
+        is_next_decided = self._progress.batch != batch or self._superseded is not None
+        paths = self.publisher.publish(manifest, queries, is_handed_over=is_next_decided)
         if self._progress.batch == batch:  # otherwise the next batch is decided: Spark may be behind us by a commit that it lost
             self._progress.move(BatchState.PUBLISHED, batch)
         reach("after-publish")
         return CommittedBatch.of(manifest, {name: tuple(paths.get(name, ())) for name in (query.name for query in queries)})
-
-    def handed_over(self, batch: int) -> None:
-        """The functions that take results have those of the batch: their files are deleted."""
-        if batch != self.last:
-            raise AssertionError(f"batch {batch} is not the last one committed, {self.last}")
-        self.publisher.delete_handed_over(self.manifest)
 
     # ---- deciding ----------------------------------------------------------------------------------------------
 
@@ -377,7 +377,11 @@ class Coordinator:
         return self.log.compact(committed, self.manifest.costs, live)
 
     def sweep(self) -> None:
-        """Deletes what the last manifest does not list: leftovers of attempts that failed or were killed."""
+        """Deletes what the last manifest does not list: leftovers of attempts that failed or were killed. What is found before the fence is
+        not of another run."""
+        obsolete = leftovers(self.storage, self.manifest)
+        results = self.publisher.leftovers(self.manifest, self.generation.setup.streams_by_name)
         self._fence()
-        self.storage.delete(leftovers(self.storage, self.manifest))
-        self.publisher.sweep(self.manifest, self.generation.setup.streams_by_name)
+        self.storage.delete(obsolete)
+        for storage, paths in results:
+            storage.delete(paths)

@@ -1,8 +1,8 @@
 """Result files and late rows after the commit of their batch: moved to their place, handed over, swept.
 
 Invariant: a file is moved to its place only after the manifest that lists it is written, and moving it again does no harm. A file that is
-neither staged nor published is lost, and never taken as published. Files that are handed over to functions stay until the next batch has
-begun. Only files of this checkpoint are swept.
+neither staged nor published is lost, and never taken as published. Files that are handed over to functions stay until the next batch is
+decided. Only files of this checkpoint are swept.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from clash.coordinator.checkpoint.manifest import Manifest
 from clash.coordinator.control.setup import LiveQuery
 from clash.errors import StateError
 from clash.protocol.reports import ResultFile
-from clash.protocol.result_files import LATE, STAGING, file_location, origin_of, published_path, staged_path
+from clash.protocol.result_files import HANDOVER, LATE, STAGING, file_location, origin_of, published_path, staged_path
 from clash.state.json_records import RESTORE
 from clash.state.storage import Storage, open_storage
 
@@ -38,17 +38,18 @@ class ResultPublisher:
         """By query, the storage of its result files and the folder in it."""
         return {name: query.result_location(self.uri) for name, query in self.queries.items()}
 
-    def publish(self, manifest: Manifest, queries: Collection[LiveQuery]) -> dict[str, list[str]]:
+    def publish(self, manifest: Manifest, queries: Collection[LiveQuery], is_handed_over: bool) -> dict[str, list[str]]:
         """Moves the files to their place, unless they are there already; their full names, by destination. StateError if one is lost.
-        `queries`: those of the batch, of which some may be replaced by now."""
+        `queries`: those of the batch, of which some may be replaced by now; `is_handed_over`: whether functions have had their files, which
+        may be deleted since."""
         results: dict[str, list[str]] = {}
-        functions = {query.name for query in queries if query.request.sink.is_function}
+        functions = _functions(queries) if is_handed_over else set()
         for file, storage, staged, published in self._places(manifest, queries):
             if storage.exists(staged):
                 storage.move(staged, published)
             elif not storage.exists(published):
                 if file.destination in functions:
-                    continue  # handed over before
+                    continue
                 raise lost_file(file, manifest.batch, storage.label(published))
             results.setdefault(file.destination, []).append(storage.url(published))
         return results
@@ -66,23 +67,24 @@ class ResultPublisher:
             uri, folder = file_location(self.uri, locations, file.destination)
             yield file, open_storage(uri), staged_path(folder, file.name), published_path(folder, file.name)
 
-    def delete_handed_over(self, manifest: Manifest) -> None:
-        """Deletes the batch's files for functions, which have them now."""
-        for file in manifest.files:
-            if self._is_function(file.destination):
-                storage, folder = self._location(file.destination)
-                storage.delete([published_path(folder, file.name)])
+    def delete_handed_over(self, manifest: Manifest, queries: Collection[LiveQuery]) -> None:
+        """Deletes the batch's files for functions, which have had them. `queries`: those of the batch."""
+        functions = _functions(queries)
+        for file, storage, _, published in self._places(manifest, queries) if functions else ():
+            if file.destination in functions:
+                storage.delete([published])
 
-    def sweep(self, manifest: Manifest, streams: Iterable[str]) -> None:
-        """Deletes the files of attempts that failed or were killed."""
+    def leftovers(self, manifest: Manifest, streams: Iterable[str]) -> list[tuple[Storage, list[str]]]:
+        """The files of attempts that failed or were killed, which the caller deletes."""
         listed = {(file.destination, file.name) for file in manifest.files}
+        found = []
         for destination in (*self.queries, *(f"{LATE}{stream}" for stream in streams)):
             storage, folder = self._location(destination)
-            staged = storage.list(published_path(folder, STAGING))
-            storage.delete([staged_path(folder, name) for name in staged if self._is_own(name) and (destination, name) not in listed])
+            paths = [(name, staged_path(folder, name)) for name in storage.list(published_path(folder, STAGING))]
             if self._is_function(destination):
-                obsolete = [name for name in storage.list(folder) if self._is_own(name) and (destination, name) not in listed]
-                storage.delete([published_path(folder, name) for name in obsolete])
+                paths += [(name, published_path(folder, name)) for name in storage.list(folder)]
+            found.append((storage, [path for name, path in paths if self._is_own(name) and (destination, name) not in listed]))
+        return found
 
     def sweep_torn(self) -> None:
         """Deletes what killed writers left half written."""
@@ -102,12 +104,18 @@ class ResultPublisher:
         return origin is not None and origin.checkpoint in (self.identity, None)
 
 
+def _functions(queries: Iterable[LiveQuery]) -> set[str]:
+    """The names of those whose results go to functions."""
+    return {query.name for query in queries if query.request.sink.is_function}
+
+
 def lost_file(file: ResultFile, batch: int, published: str) -> StateError:
     """The error for a file of a committed batch that is nowhere; `published`: where it should be."""
     late = file.destination.startswith(LATE)
     whose = f"late rows of stream {file.destination.removeprefix(LATE)}" if late else f"query {file.destination}"
+    taken = "; if it was published and taken away since, put a file of that name in its place until the run has started"
     return StateError(
         "a file of committed results is lost",
         f"{whose}, batch {batch}: {published} is neither staged nor published, it had {file.rows} rows",
-        f"{RESTORE}; if it was published and taken away since, put a file of that name in its place until the run has started",
+        RESTORE if f"/{HANDOVER}" in published else RESTORE + taken,  # no reader takes files away that are for a function
     )

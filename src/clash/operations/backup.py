@@ -27,8 +27,8 @@ from clash.operations.backup_record import (
     StoredFile,
     StoredFolder,
     folder_path,
+    newest_snapshot,
     read_snapshot,
-    snapshots,
     write_snapshot_record,
 )
 from clash.operations.durable_files import content_of, flush, flush_folders, link_file, naming, write_file
@@ -47,7 +47,7 @@ class _Item(NamedTuple):
     path: str
     """In the snapshot."""
     held: memoryview | None
-    """Its content, or None for a result file."""
+    """Its content, or None for a result file that stays where it is."""
     places: tuple[Path, ...]
     """Where a result file may be."""
     is_immutable: bool
@@ -91,7 +91,7 @@ def _write(pinned: PinnedCheckpoint, folder: Path, version: str) -> tuple[Snapsh
     now = datetime.now(UTC)
     temporary = folder / f"{_INCOMPLETE}{os.getpid()}"
     _remove_incomplete(folder)
-    previous = next((s for s in reversed(snapshots(folder)) if s.record.is_of(opened.identity, opened.location)), None)
+    previous = newest_snapshot(folder, opened.identity, opened.location)
     try:
         copied = _copy(pinned, outside, temporary, previous)
         record = BackupRecord(
@@ -133,7 +133,7 @@ def _items(pinned: PinnedCheckpoint, outside: list[HeldFolder]) -> Iterator[_Ite
     for held in pinned.folders:
         target = folder_path(outside.index(held)) if held in outside else f"{CHECKPOINT}/clash/{held.folder.folder}"
         for name in held.names:
-            yield _Item(f"{target}/{name}", None, held.places(name), name.endswith(".parquet"))
+            yield _Item(f"{target}/{name}", held.contents.get(name), held.places(name), name.endswith(".parquet"))
 
 
 def _store(item: _Item, target: Path, previous: Snapshot | None, copied: Copied) -> None:

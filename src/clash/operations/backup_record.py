@@ -12,12 +12,13 @@ A snapshot is written under a name that begins with a dot, and renamed when it i
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
 from clash.codec import Codec
-from clash.errors import CheckpointError
+from clash.errors import CheckpointError, ClashError, StateError
 from clash.state.json_records import read_record, write_record
 from clash.state.storage import LocalStorage
 
@@ -25,6 +26,7 @@ RECORD = "backup.json"
 CHECKPOINT = "checkpoint"
 RESULTS = "results"
 FORMAT = 1
+DAMAGED = "use another snapshot, and take a new one into a new folder: those in this folder may share the file"
 
 
 class StoredFile(NamedTuple):
@@ -89,7 +91,10 @@ def read_snapshot(path: Path) -> Snapshot:
     """StateError if its record is damaged, CheckpointError if it is of a newer version."""
     if not is_snapshot(path):
         raise CheckpointError("there is no backup in this folder", str(path), f"name a folder that has a file {RECORD}")
-    record = read_record(LocalStorage(path), RECORD, _CODEC)
+    try:
+        record = read_record(LocalStorage(path), RECORD, _CODEC)
+    except StateError as error:
+        raise StateError("the record of a backup is damaged", error.detail, DAMAGED) from error
     if record.format != FORMAT:
         raise CheckpointError(
             "the backup was written by another version of clash",
@@ -105,7 +110,20 @@ def write_snapshot_record(path: Path, record: BackupRecord) -> None:
 
 def snapshots(folder: Path) -> list[Snapshot]:
     """The complete ones in a folder of backups, oldest first."""
-    if not folder.is_dir():
-        return []
-    found = [read_snapshot(path) for path in sorted(folder.iterdir()) if not path.name.startswith(".") and is_snapshot(path)]
-    return sorted(found, key=lambda snapshot: (snapshot.record.time, snapshot.path.name))
+    return [read_snapshot(path) for path in _snapshot_paths(folder)]
+
+
+def newest_snapshot(folder: Path, identity: str, checkpoint: str) -> Snapshot | None:
+    """The newest one of a checkpoint that can be read."""
+    for path in reversed(_snapshot_paths(folder)):
+        with suppress(ClashError):
+            snapshot = read_snapshot(path)
+            if snapshot.record.is_of(identity, checkpoint):
+                return snapshot
+    return None
+
+
+def _snapshot_paths(folder: Path) -> list[Path]:
+    """By time: a checkpoint that was restored has earlier batches again."""
+    found = [path for path in folder.iterdir() if not path.name.startswith(".") and is_snapshot(path)] if folder.is_dir() else []
+    return sorted(found, key=lambda path: (path.name.partition("-")[2], path.name))

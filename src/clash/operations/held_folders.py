@@ -1,12 +1,13 @@
 """The result files of batches up to the last committed one, wherever they are: published, or staged and about to be.
 
 Result files have names of their own and are not deleted by the job, so they need no holding; a staged one may move to its place meanwhile.
+Files for functions are deleted when the next batch is decided: these are mapped.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from clash.coordinator.control.folder_owner import MARKER
@@ -25,6 +26,8 @@ class HeldFolder:
     """Of result files, and of the marker."""
     lost: tuple[ResultFile, ...] = ()
     """Files of the last batch that are neither staged nor published."""
+    contents: Mapping[str, memoryview] = field(default_factory=dict)
+    """By name, of files that the job may delete meanwhile."""
 
     def places(self, name: str) -> tuple[Path, Path]:
         """Where a file may be: it is staged first, and published then."""
@@ -52,17 +55,20 @@ def hold_folders(opened: OpenedCheckpoint) -> tuple[HeldFolder, ...]:
             for name in folder.storage.list(folder.folder)
             if (origin := origin_of(name)) and origin.batch < opened.manifest.batch and folder.is_of(opened.identity, origin)
         ]
-        lost = []
+        lost, contents = [], {}
         for file in last_files.get(place, ()):
             staged, published = staged_path(folder.folder, file.name), folder.path_of(file.name)
-            if folder.storage.exists(staged) or folder.storage.exists(published):
-                names.append(file.name)
-            else:
+            found = next((path for path in (staged, published) if folder.storage.exists(path)), None)
+            if found is None:
                 lost.append(file)
+                continue
+            names.append(file.name)
+            if place in handovers:
+                contents[file.name] = memoryview(folder.storage.read(found))
         if folder.owner is not None and folder.owner.checkpoint == opened.identity:
             names.append(MARKER)
         if names or lost:
-            held.append(HeldFolder(folder, tuple(names), () if place in handovers else tuple(lost)))
+            held.append(HeldFolder(folder, tuple(names), tuple(lost), contents))
     return tuple(held)
 
 
@@ -78,7 +84,7 @@ def _files_of_last_batch(opened: OpenedCheckpoint) -> Mapping[tuple[str, str], l
 
 
 def _handovers(opened: OpenedCheckpoint, last_files: Mapping[tuple[str, str], list[ResultFile]]) -> dict[tuple[str, str], ResultFolder]:
-    """Folders of files for functions: only those of the last batch are there, until the function has them."""
+    """Folders of files for functions: only those of the last batch are there, until the next one is decided."""
     return {
         (uri, folder): ResultFolder(f"query {files[0].destination}", files[0].destination, open_storage(opened.storage.uri), folder)
         for (uri, folder), files in last_files.items()

@@ -1,8 +1,9 @@
 """Puts a snapshot back: the checkpoint, and the result folders as they were with it.
 
 Invariant: everything is checked before anything changes. Nothing that is there is deleted: the checkpoint in the place, and result files
-that the snapshot does not have, are moved aside. The checkpoint is put together beside its place and renamed last, so that a restore that
-was killed can be done again.
+that the snapshot does not have, are moved aside. The checkpoint is put together beside its place; the one in the place is moved aside
+before results are, and the new one is renamed last. So a restore that was killed can be done again, and no checkpoint is ever in the place
+whose results were taken away: until then a start finds none, and is refused for the result folders of another.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from clash.coordinator.control.folder_owner import FolderOwner, mark, read_owner
 from clash.coordinator.control.job import QueryRequest, SinkSpec
 from clash.errors import CheckpointError, ClashError, OptionError
 from clash.hints import listed
-from clash.operations.backup_record import CHECKPOINT, Snapshot
+from clash.operations.backup_record import CHECKPOINT, Snapshot, StoredFolder
 from clash.operations.durable_files import content_of, flush, flush_folders, naming, write_file
 from clash.operations.opened_checkpoint import open_checkpoint
 from clash.operations.restored_folder import FolderPlan, plan_folder
@@ -48,19 +49,20 @@ def restore(snapshot: Snapshot, to: Path | None = None, results: Mapping[str, Pa
     verify_snapshot(snapshot)
     with ExitStack() as locks:
         present = locks.enter_context(_in_place(target, replaces))
-        if target != Path(record.checkpoint) and any(
-            str(place) == stored.location for stored, place in zip(record.folders, places, strict=True)
-        ):
-            locks.enter_context(_in_place(Path(record.checkpoint), replaces=True))  # a run over it would lose its results
+        shared = [stored for stored, place in zip(record.folders, places, strict=True) if str(place) == stored.location]
+        if shared and target != Path(record.checkpoint):
+            former = locks.enter_context(_in_place(Path(record.checkpoint), replaces=True))
+            if former == record.identity:
+                raise _shared(record.checkpoint, shared[0])
         time = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
         plans = tuple(plan_folder(snapshot, number, place, present, time) for number, place in enumerate(places))
         if not replaces:
             _refuse_extra(plans)
         unfinished = target.with_name(target.name + _UNFINISHED)
         _copy_checkpoint(snapshot, unfinished, plans)
+        aside = _move_aside(target, time)
         for plan in plans:
             plan.carry_out()
-        aside = _move_aside(target, time)
     with naming("moved", unfinished):  # without the lock: its release removes a file in the place, which a run may have now
         unfinished.rename(target)
     flush([target.parent])
@@ -105,6 +107,15 @@ def _in_place(target: Path, replaces: bool) -> Iterator[str | None]:
     finally:
         if lock is not None:
             lock.release()
+
+
+def _shared(checkpoint: str, folder: StoredFolder) -> CheckpointError:
+    """The error for a result folder that two lives of a checkpoint would have: the one in the old place would miss what is moved aside."""
+    return CheckpointError(
+        "the checkpoint in the old place has the same result folders",
+        f"query {folder.query}, {folder.location}: {checkpoint} writes to it",
+        f"give the results another place, too (--results {folder.query}=FOLDER), or move {checkpoint} away",
+    )
 
 
 def _refuse_extra(plans: Sequence[FolderPlan]) -> None:

@@ -14,15 +14,13 @@ import pyarrow.parquet as pq
 from clash.coordinator.checkpoint.batch_decision import read_decision
 from clash.coordinator.control.folder_owner import ResultFolders
 from clash.errors import CheckpointError, StateError
-from clash.operations.backup_record import Snapshot, is_snapshot, read_snapshot, snapshots
+from clash.operations.backup_record import DAMAGED, Snapshot, is_snapshot, read_snapshot, snapshots
 from clash.operations.durable_files import file_crc
 from clash.operations.opened_checkpoint import absolute_location
 from clash.operations.pinned_checkpoint import PinnedCheckpoint, newest_batch, of_one_batch
 from clash.protocol.plan_files import plan_path
 from clash.state.json_records import RESTORE
 from clash.state.storage import LocalStorage
-
-_ANOTHER = "take another snapshot; this one cannot be restored"
 
 
 @dataclass(frozen=True)
@@ -55,12 +53,12 @@ def verify_snapshot(snapshot: Snapshot) -> Verified:
     for name, stored in record.files.items():
         file = path / name
         if not file.is_file():
-            raise StateError("a file of the backup is missing", str(file), _ANOTHER)
+            raise StateError("a file of the backup is missing", str(file), DAMAGED)
         if file.stat().st_size != stored.bytes or file_crc(file) != stored.crc32:
-            raise StateError("a file of the backup has changed", str(file), _ANOTHER)
+            raise StateError("a file of the backup has changed", str(file), DAMAGED)
     pinned = of_one_batch(str(snapshot.checkpoint), _verify_halves, with_results=False)
     if (pinned.opened.identity, pinned.manifest.batch) != (record.identity, record.batch):
-        raise CheckpointError("the backup is not of the checkpoint that it names", str(path), _ANOTHER)
+        raise CheckpointError("the backup is not of the checkpoint that it names", str(path), DAMAGED)
     results = sum(name.endswith(".parquet") for name in record.files)
     return _verified(pinned, str(path), True, results)
 

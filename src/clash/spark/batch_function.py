@@ -83,10 +83,7 @@ class BatchFunction:
         session = df.sparkSession
         self._tune(session)
         self.names.begin_batch(batch)
-        is_next = batch == self.coordinator.last + 1
-        if is_next and batch > 0:
-            self.coordinator.handed_over(batch - 1)  # Spark has recorded it: its files will not be requested again
-        seal = self.half.seal(batch) if is_next else None
+        seal = self.half.seal(batch) if batch == self.coordinator.last + 1 else None
         partitions = max(1, session.sparkContext.defaultParallelism)
         committed = run_batch(self.coordinator, _SparkTransport(self, df), batch, time.time_ns() // 1000, partitions, seal)
         self.on_committed(committed, began)
