@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import random
 import signal
 import socket
 import subprocess
@@ -28,9 +30,12 @@ def get(what: str) -> Path:
 
 
 def free_port() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return int(found.getsockname()[1])
+    """A port that the system gives to no connection: otherwise a client that tries again while its server is stopped may take it."""
+    while True:
+        port = random.SystemRandom().randrange(15_000, 30_000)
+        with socket.socket() as found, contextlib.suppress(OSError):
+            found.bind(("127.0.0.1", port))
+            return port
 
 
 class S3Server:
@@ -128,12 +133,14 @@ class HdfsServer:
         from py4j.java_gateway import GatewayParameters, JavaGateway
 
         java = Path(os.environ["JAVA_HOME"]) / "bin" / "java" if "JAVA_HOME" in os.environ else "java"
-        options = ["-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-cp", self._classes]
-        command = [java, *options, "py4j.GatewayServer", "--die-on-broken-pipe", "0"]
+        java_options = ["-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-cp", self._classes]
+        command = [java, *java_options, "py4j.GatewayServer", "--die-on-broken-pipe", "0"]
         with (self._folder / "log").open("ab") as log:
             self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, start_new_session=True)
         assert self._process.stdout is not None
-        gateway = JavaGateway(gateway_parameters=GatewayParameters(port=int(self._process.stdout.readline())))
+        # without its memory management, which waits for a process that is stopped
+        options = GatewayParameters(port=int(self._process.stdout.readline()), enable_memory_management=False)
+        gateway = JavaGateway(gateway_parameters=options)
         hadoop = gateway.jvm.org.apache.hadoop
         hadoop.metrics2.lib.DefaultMetricsSystem.setMiniClusterMode(True)  # several servers in one process
         configuration, nothing = hadoop.hdfs.HdfsConfiguration(), gateway.new_array(gateway.jvm.String, 0)

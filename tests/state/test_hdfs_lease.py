@@ -9,6 +9,7 @@ import sys
 import textwrap
 import time
 import uuid
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,6 +19,8 @@ from clash.errors import CheckpointError, StateError
 from clash.state.checkpoint_lock import lock_checkpoint
 from clash.state.hdfs_storage import HdfsStorage
 from clash.state.storage import open_storage
+
+hdfs_native = pytest.importorskip("hdfs_native", reason="pip install hdfs-native")
 
 HOLDER = """
     import sys
@@ -86,7 +89,7 @@ def test_a_second_run_is_refused_and_told_by_whom(storage: HdfsStorage) -> None:
 def test_what_a_start_makes_is_its_owners_alone(storage: HdfsStorage) -> None:
     lock = lock_checkpoint(storage)
     storage.write("state/s_R/f", [b""])
-    found = {name: storage.client.get_file_info(f"{storage.root}{name}").permission for name in ("", "/state", "/state/s_R/f")}
+    found = {name: storage.client.status(f"{storage.root}{name}").permission for name in ("", "/state", "/state/s_R/f")}
     assert {name: oct(mode & 0o777) for name, mode in found.items()} == {"": "0o700", "/state": "0o700", "/state/s_R/f": "0o600"}
     lock.release()
 
@@ -121,3 +124,41 @@ def test_silent_runs_lose_it_and_notice(storage: HdfsStorage, hdfs_server: HdfsS
     finally:
         for process in processes:
             end(process)
+
+
+def recover(storage: HdfsStorage) -> None:
+    """What `hdfs debug recoverLease` does: the lock of a dead run is free at once."""
+    client: Any = hdfs_native.Client(storage.uri.removesuffix(storage.root))
+    while not client.recover_lease(f"{storage.root}/lock"):
+        time.sleep(0.2)
+
+
+def test_a_server_that_is_away_is_an_error_in_time(tmp_path: Path, java: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Killed or silent; when it is back, what was written is there, and the same storage goes on."""
+    monkeypatch.setenv("CLASH_HDFS_TIMEOUT", "2")
+    server = HdfsServer(tmp_path)
+    server.start()
+    try:
+        storage = HdfsStorage(server.location("checkpoint"))
+        storage.write("before", [b"x"])
+        for away, back in (
+            (lambda: server.send(signal.SIGSTOP), lambda: server.send(signal.SIGCONT)),
+            (server.stop, server.start),
+        ):
+            lock = lock_checkpoint(storage)
+            away()
+            for call in (lambda: storage.write("f", [b"x"]), storage.list, lambda: storage.read("before"), lambda: storage.delete(["f"])):
+                with pytest.raises(StateError, match=r"hdfs://.*\n  hint: .*start again when it answers"):
+                    call()
+            lock._renewed -= 60  # type: ignore[attr-defined]
+            with pytest.raises(CheckpointError, match=r"lost its checkpoint\n.*could not be renewed for \d+ seconds"):
+                lock.check()
+            lock.release()
+            back()
+            assert storage.read("before", mapped=False).to_pybytes() == b"x"
+            storage.write("f", [b"xy"])
+            recover(storage)
+            lock_checkpoint(storage).release()
+            assert storage.list() == ["before", "f"]
+    finally:
+        server.stop()

@@ -11,6 +11,7 @@ It may import `columnar`, `codec` and `errors` only. Start reading at `storage`,
 | `s3_storage` | files in an object store, with conditional writes |
 | `s3_requests` | signed requests to an object store, for what Arrow cannot do |
 | `hdfs_storage` | files on HDFS |
+| `hdfs_client` | the connection of a process to HDFS |
 | `new_files` | files that one writer writes once |
 | `cache` | the local cache of remote files |
 | `paths` | file names, temporary names and error messages that all storages share |

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import contextlib
 import time
-from typing import Any
 
 from clash.errors import CheckpointError, StateError
+from clash.state.hdfs_client import FAILURES, HdfsWriter
 from clash.state.hdfs_storage import HdfsStorage
 from clash.state.lock_owner import LockOwner, read_owner, this_process
 from clash.state.paths import storage_error
@@ -19,6 +19,7 @@ from clash.state.paths import storage_error
 SECONDS = 30.0
 """For how long a renewal counts: the NameNode's minute, less the time since the client's own renewal."""
 _MAX_TRIES = 60
+_SECONDS_TO_RENEW = 10.0  # so that a run knows in time that it has lost the lock
 _PAUSE = 0.5  # seconds, while the NameNode takes the file from a dead client
 _LEASED = ("AlreadyBeingCreatedException", "currently owned", "another recovery", "already the current lease holder")
 _LOST = ("LeaseExpiredException", "All nodes failed for write", "FileNotFoundException", "does not exist", "RecoveryInProgress")
@@ -27,8 +28,9 @@ _LOST = ("LeaseExpiredException", "All nodes failed for write", "FileNotFoundExc
 class HdfsLease:
     """A lease that this process has, as the file `path` of a storage."""
 
-    def __init__(self, storage: HdfsStorage, path: str, writer: Any) -> None:
+    def __init__(self, storage: HdfsStorage, path: str, writer: HdfsWriter) -> None:
         self._storage, self._path, self._writer = storage, path, writer
+        writer.seconds = min(writer.seconds, _SECONDS_TO_RENEW)
 
     @classmethod
     def acquire(cls, storage: HdfsStorage, path: str) -> HdfsLease:
@@ -44,36 +46,40 @@ class HdfsLease:
     def renew(self) -> None:
         try:
             self._writer.write(b".")
-            self._writer.hsync()
-        except (OSError, RuntimeError) as error:
+            self._writer.sync()
+        except FAILURES as error:
             if isinstance(error, FileNotFoundError) or any(sign in str(error) for sign in _LOST):
                 holder = _holder(self._storage, self._path)
                 raise CheckpointError("the lock was taken", f"it is held by {holder or 'an unknown process'}") from error
             raise StateError("the lock cannot be renewed", str(error).splitlines()[0][:200]) from error
 
     def release(self) -> None:
-        """Deletes the file while it is this process's own."""
-        self.renew()
-        self._storage.delete([f"{self._path}.owner", self._path])
-        with contextlib.suppress(OSError, RuntimeError):
-            self._writer.close()
+        """Deletes the file while it is this process's own. If HDFS does not answer, the file is free at most a minute after it is back."""
+        try:
+            self.renew()
+            self._storage.delete([f"{self._path}.owner", self._path])
+        finally:
+            with contextlib.suppress(*FAILURES):
+                self._writer.close()
+            del self._writer  # which ends the client's own renewals
 
 
-def _open(storage: HdfsStorage, path: str) -> Any:
-    """The file, open for writing: a new one, or one whose client is gone."""
-    name = f"{storage.root}/{path}"
+def _open(storage: HdfsStorage, path: str) -> HdfsWriter:
+    """The file, open for writing: a new one, or one whose client is gone. It has a client of its own, because the NameNode renews all
+    files of a client together: the lock of a run that gave it up while HDFS was away would stay with this process."""
+    name, client = f"{storage.root}/{path}", storage.new_client()
     for _ in range(_MAX_TRIES):
         try:
-            return storage.client.create(name)
+            return client.create(name)
         except FileExistsError:
             pass
-        except (OSError, RuntimeError) as error:
+        except FAILURES as error:
             raise _unreachable(storage, path, error) from error
         try:
-            return storage.client.append(name)
+            return client.append(name)
         except FileNotFoundError:
             continue  # released since
-        except (OSError, RuntimeError) as error:
+        except FAILURES as error:
             if "RecoveryInProgressException" in str(error):
                 time.sleep(_PAUSE)
                 continue

@@ -1,4 +1,4 @@
-"""Files on HDFS, through hdfs-native: a client without a JVM, for the program and the workers (the extra `hdfs`).
+"""Files on HDFS, through hdfs-native, in the program and in the workers.
 
 Arrow's own client needs Hadoop's native library, which no package registry has, and cannot rename over a file: it would have to delete the
 old one first. Here a file is written under a temporary name and renamed by one request, over another file or only if there is none.
@@ -8,24 +8,20 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import importlib
 import io
 import os
-import sys
 from collections.abc import Iterable, Iterator, Sequence
-from functools import lru_cache
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
 import pyarrow as pa
 
-from clash.errors import StateError
 from clash.state.cache import FileCache, default_folder
+from clash.state.hdfs_client import FAILURES, HdfsClient, open_client, shared_client
 from clash.state.new_files import check_same
 from clash.state.paths import check_folder, check_name, is_temporary, missing_file, storage_error, temporary_name
 
 _HINT = "see what HDFS says, and start again when it answers: the batch in work is run again"
-_FAILURES = (OSError, RuntimeError)  # of hdfs-native: errors that have a counterpart in Python, and all others
 
 
 class HdfsStorage:
@@ -43,8 +39,12 @@ class HdfsStorage:
         return self._uri
 
     @property
-    def client(self) -> Any:
-        return _client(self._server, os.getpid())
+    def client(self) -> HdfsClient:
+        return shared_client(self._server, os.getpid())
+
+    def new_client(self) -> HdfsClient:
+        """One that HDFS does not take for the shared one."""
+        return open_client(self._server)
 
     def url(self, path: str) -> str:
         return f"{self._uri}/{check_name(path)}"
@@ -66,15 +66,15 @@ class HdfsStorage:
         with self._errors_of("read", path):
             status = self._status(path)
             if not mapped:
-                return pa.py_buffer(self.client.read(name).read())
+                return pa.py_buffer(self.client.read(name))
             original = self.label(path)
             key = hashlib.sha256(f"{original}\0{status.length}\0{status.modification_time}".encode()).hexdigest()
-            return self._cache.get(key, original, status.length, lambda: io.BytesIO(self.client.read(name).read()))
+            return self._cache.get(key, original, status.length, lambda: io.BytesIO(self.client.read(name)))
 
     def exists(self, path: str) -> bool:
         with self._errors_of("read", path):
             try:
-                return not self.client.get_file_info(self._name(path)).isdir
+                return not self.client.status(self._name(path)).isdir
             except FileNotFoundError:
                 return False
 
@@ -88,7 +88,7 @@ class HdfsStorage:
     def delete(self, paths: Iterable[str]) -> None:
         for path in paths:
             with self._errors_of("deleted", path):
-                self.client.delete(self._name(path), False)
+                self.client.delete(self._name(path))
 
     def move(self, source: str, target: str) -> None:
         old, new = self._name(source), self._name(target)
@@ -107,9 +107,9 @@ class HdfsStorage:
         """Create the root, unless it exists, with these permissions."""
         with self._errors_of("written", ""):
             try:
-                self.client.get_file_info(self.root or "/")
+                self.client.status(self.root or "/")
             except FileNotFoundError:
-                self.client.mkdirs(self.root, mode, True)
+                self.client.make_folder(self.root, mode)
 
     def _write(self, path: str, buffers: Sequence[Any], overwrite: bool) -> int | None:
         """The size; None if there is such a file, and it is not to be replaced."""
@@ -125,30 +125,26 @@ class HdfsStorage:
                     size = self._write_buffers(temporary, buffers)
                 self.client.rename(temporary, target, overwrite=overwrite)
             except BaseException as error:
-                with contextlib.suppress(*_FAILURES):
-                    self.client.delete(temporary, False)
+                if not isinstance(error, TimeoutError):  # else a later start sweeps it
+                    with contextlib.suppress(*FAILURES):
+                        self.client.delete(temporary)
                 if isinstance(error, FileExistsError) and not overwrite and self.exists(path):
                     return None
                 raise
             return size
 
     def _write_buffers(self, name: str, buffers: Sequence[Any]) -> int:
-        size = 0
-        with self.client.create(name, _options(permission=self._mode & 0o666, create_parent=False)) as writer:
-            for buffer in buffers:
-                if len(buffer):
-                    size += writer.write(memoryview(buffer).cast("B").tobytes())
-        return size
+        return self.client.write(name, buffers, self._mode & 0o666)
 
     def _create_folder(self, folder: str) -> None:
-        self.client.mkdirs(folder, self._mode, True)
+        self.client.make_folder(folder, self._mode)
 
     @property
     def _mode(self) -> int:
         """What the root permits, as on a mounted disk."""
         if self._known_mode is None:
             try:
-                self._known_mode = int(self.client.get_file_info(self.root or "/").permission) & 0o777 | 0o700
+                self._known_mode = int(self.client.status(self.root or "/").permission) & 0o777 | 0o700
             except FileNotFoundError:
                 return 0o755
         return self._known_mode
@@ -158,7 +154,7 @@ class HdfsStorage:
         base = f"{self.root}/{check_folder(folder)}".rstrip("/")
         with self._errors_of("listed", folder):
             try:
-                if not self.client.get_file_info(base or "/").isdir:
+                if not self.client.status(base or "/").isdir:
                     return []
                 return [status.path[len(base) + 1 :] for status in self.client.list_status(base or "/", recursive) if not status.isdir]
             except FileNotFoundError:
@@ -169,7 +165,7 @@ class HdfsStorage:
 
     def _status(self, path: str) -> Any:
         try:
-            status = self.client.get_file_info(self._name(path))
+            status = self.client.status(self._name(path))
         except FileNotFoundError:
             raise missing_file(self.label(path)) from None
         if status.isdir:
@@ -181,34 +177,7 @@ class HdfsStorage:
         """Turn errors of HDFS into StateError."""
         try:
             yield
-        except _FAILURES as error:
+        except FAILURES as error:
             text = str(error).partition("\\n\\tat ")[0].partition("\n\tat ")[0]  # without the stack of the NameNode
             plain = FileNotFoundError(text) if isinstance(error, FileNotFoundError) else OSError(text)
             raise storage_error(action, self.label(path), plain, _HINT) from error
-
-
-@lru_cache(maxsize=16)
-def _client(server: str, process: int) -> Any:
-    """One per server and process: a forked process must not use that of its parent."""
-    module = _module()
-    try:
-        return module.Client() if server == "hdfs://" else module.Client(server)
-    except _FAILURES as error:
-        raise StateError(
-            "a location cannot be opened", f"{server}: {error}", "write hdfs://host:port/folder, or set HADOOP_CONF_DIR"
-        ) from None
-
-
-def _options(**options: Any) -> Any:
-    return _module().WriteOptions(**options)
-
-
-def _module() -> Any:
-    try:
-        return importlib.import_module("hdfs_native")
-    except ImportError:
-        raise StateError(
-            "HDFS needs the package hdfs-native",
-            f"it is not installed in {sys.executable}",
-            "pip install 'clash-on-spark[hdfs]' (or hdfs-native) where the program runs and on all workers",
-        ) from None
