@@ -46,6 +46,32 @@ def test_what_cannot_be_written(texts: list[str], batch: int | None, what: str, 
     assert error.hint
 
 
+ENDED = 'java.io.EOFException: End of File Exception between local host is: "a"; destination host is: "b":8020; : java.io.EOFException'
+
+
+@pytest.mark.parametrize(
+    ("texts", "said"),
+    [
+        (
+            ["failed", "java.net.ConnectException: Call From a to b:8020 failed", "java.net.ConnectException: Connection refused"],
+            "a to b:8020",
+        ),
+        (["failed", ENDED, "java.io.EOFException: null"], '"b":8020'),
+        (["org.apache.hadoop.net.ConnectTimeoutException: Call From a to b:8020 failed on socket timeout exception"], "b:8020"),
+        (["java.io.IOException: All datanodes [DatanodeInfoWithStorage[127.0.0.1:1,DS-1,DISK]] are bad. Aborting..."], "All datanodes"),
+        (["org.apache.hadoop.hdfs.server.namenode.SafeModeException: Cannot create file. Name node is in safe mode."], "safe mode"),
+    ],
+)
+def test_a_remote_half_that_cannot_be_reached(texts: list[str], said: str) -> None:
+    folders = WrittenFolders("hdfs://b:8020/checkpoint/spark", ("/scratch",))
+    error = explain_disk_failure(texts, None, folders)
+    assert error is not None
+    assert error.what == "Spark's half of the checkpoint cannot be reached"
+    assert error.detail.startswith("hdfs://b:8020/checkpoint/spark: ")
+    assert said in error.detail
+    assert explain_disk_failure(texts, 3, folders) is None  # what is read or written there is not known
+
+
 @pytest.mark.parametrize(
     "text",
     [

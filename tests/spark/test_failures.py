@@ -76,6 +76,8 @@ def test_the_rest() -> None:
     assert (found.what, found.detail) == ("a batch failed", "batch 7: A: deep")
     python = Java("PythonException", "Traceback (most recent call last):\n  File x, line 1\nValueError: no such thing\n")
     assert explain_failure(Py4J(python)).detail == "outside a batch: ValueError: no such thing"
+    silent = Java("java.io.EOFException", "between a and b", Java("java.io.EOFException", None))
+    assert explain_failure(Py4J(silent)).detail == "outside a batch: java.io.EOFException: between a and b"
     known = StateError("a")
     assert explain_failure(known, 3) is known
 

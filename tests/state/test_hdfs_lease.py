@@ -20,8 +20,6 @@ from clash.state.checkpoint_lock import lock_checkpoint
 from clash.state.hdfs_storage import HdfsStorage
 from clash.state.storage import open_storage
 
-hdfs_native = pytest.importorskip("hdfs_native", reason="pip install hdfs-native")
-
 HOLDER = """
     import sys
     from clash.errors import CheckpointError
@@ -126,13 +124,6 @@ def test_silent_runs_lose_it_and_notice(storage: HdfsStorage, hdfs_server: HdfsS
             end(process)
 
 
-def recover(storage: HdfsStorage) -> None:
-    """What `hdfs debug recoverLease` does: the lock of a dead run is free at once."""
-    client: Any = hdfs_native.Client(storage.uri.removesuffix(storage.root))
-    while not client.recover_lease(f"{storage.root}/lock"):
-        time.sleep(0.2)
-
-
 def test_a_server_that_is_away_is_an_error_in_time(tmp_path: Path, java: None, monkeypatch: pytest.MonkeyPatch) -> None:
     """Killed or silent; when it is back, what was written is there, and the same storage goes on."""
     monkeypatch.setenv("CLASH_HDFS_TIMEOUT", "2")
@@ -157,7 +148,7 @@ def test_a_server_that_is_away_is_an_error_in_time(tmp_path: Path, java: None, m
             back()
             assert storage.read("before", mapped=False).to_pybytes() == b"x"
             storage.write("f", [b"xy"])
-            recover(storage)
+            server.free_lock("checkpoint/lock")
             lock_checkpoint(storage).release()
             assert storage.list() == ["before", "f"]
     finally:

@@ -25,6 +25,8 @@ _FOLDER_NOT_MADE = re.compile(r"[Mm]kdirs?(?: failed to create| of) (?:file:)?(/
 _UNREACHABLE = re.compile(  # as Java says it of a storage on another machine
     r"java\.net\.(?:ConnectException|NoRouteToHostException|UnknownHostException|SocketException|SocketTimeoutException)"
     r"|SdkClientException|AWSServiceIOException|AWSClientIOException|NoHttpResponseException"
+    r"|java\.io\.EOFException: End of File Exception between|java\.io\.IOException: (?:Failed on local exception|All datanodes)"
+    r"|org\.apache\.hadoop\.(?:net\.ConnectTimeoutException|ipc\.\w+|hdfs\.BlockMissingException)|SafeModeException"
 )
 
 
@@ -54,7 +56,8 @@ def explain_disk_failure(texts: Sequence[str], batch: int | None, folders: Writt
         if named is not None:
             return _error(owner, named[1], reason, batch)
         return _error("half", folders.half, reason, None) if batch is None else _error("scratch", ", ".join(folders.scratch), reason, batch)
-    unreachable = next((text for text in reversed(texts) if _UNREACHABLE.search(text)), None)
+    found = [text for text in texts if _UNREACHABLE.search(text)]
+    unreachable = next((text for text in found if _UNREACHABLE.match(text)), found[-1] if found else None)  # the outermost names the server
     if unreachable is None or batch is not None or "://" not in folders.half or folders.half.startswith("file:"):
         return None
     hint = "see what that storage says, and start again when it answers: the batch in work is run again"

@@ -121,7 +121,8 @@ def _messages(error: BaseException) -> list[str]:
     texts: list[str] = [str(error)]
     java = getattr(error, "java_exception", None) or getattr(error, "_origin", None)
     for throwable in _causes(java):
-        text = f"{throwable.getClass().getName()}: {throwable.getMessage()}"
+        message = throwable.getMessage()
+        text = f"{throwable.getClass().getName()}: {'null' if message is None else message}"
         if text not in texts:
             texts.append(text)
     if error.__cause__ is not None:
