@@ -12,6 +12,7 @@ import signal
 import sys
 import tempfile
 import time
+import traceback
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -37,10 +38,12 @@ def played(history: History, place: Place, keep: Path | None = None) -> tuple[To
                 player.play()
             except WrongError as error:
                 wrong = str(error)
-                if keep is not None:
-                    disk.remount("rw")
-                    shutil.copytree(root, keep / root.name, dirs_exist_ok=True)
-                    wrong = f"{wrong}\nkept in {keep / root.name / DISK}"
+            except Exception:
+                wrong = f"the chaos program itself failed\n{traceback.format_exc()}"
+            if wrong is not None and keep is not None:
+                disk.remount("rw")
+                shutil.copytree(root, keep / root.name, dirs_exist_ok=True)
+                wrong = f"{wrong}\nkept in {keep / root.name / DISK}"
     finally:
         place.forget(root / DISK)
         shutil.rmtree(root, ignore_errors=True)  # what was interrupted may still write

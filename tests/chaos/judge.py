@@ -90,10 +90,12 @@ class Reader:
         return found
 
     def lose(self, file: Path) -> None:
-        """A published file is about to be damaged."""
+        """A published file is about to be damaged, perhaps once more."""
+        if file in self.lost:
+            return
         late = file.parent.parent.name == "late"
         columns = [name for name, _ in self.case.by_name[file.parent.name].columns] if late else None
-        self.lost.setdefault(file, read_rows(file, columns))
+        self.lost[file] = read_rows(file, columns)
 
 
 def batch_of(file: Path) -> int:

@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from random import Random
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from . import folders
@@ -15,6 +17,7 @@ from .cases import drawn_case
 from .folders import RESULTS
 from .generate import PLACES, chaos, random_actions
 from .inprocess import InProcess, RunningProcess
+from .judge import Reader
 from .offsets import Seen
 from .places import open_place
 from .requests import sink_folder
@@ -79,6 +82,16 @@ def test_a_damaged_entry_counts_as_it_was(tmp_path: Path) -> None:
     assert seen.read(file) == 3
     seen.forget(tmp_path)
     assert seen.read_log(tmp_path) == {0: 3}
+
+
+def test_a_result_file_that_is_damaged_twice(tmp_path: Path) -> None:
+    reader, file = Reader(0, tmp_path), tmp_path / "out" / "q" / "part-0.parquet"
+    file.parent.mkdir(parents=True)
+    pq.write_table(pa.table({"a": [1]}), file)
+    reader.lose(file)
+    file.write_bytes(file.read_bytes()[:9])
+    reader.lose(file)
+    assert reader.lost == {file: {(1,): 1}}
 
 
 class Doubling(InProcess):
