@@ -179,3 +179,21 @@ def test_an_empty_half_and_one_of_another_job(checkpoints: Checkpoints) -> None:
     copy = checkpoints.copy("done")
     shutil.rmtree(copy / "clash")
     assert "do not fit" in checkpoints.refused(copy).what
+
+
+def test_a_file_that_changes_before_a_run_starts_spark_again(spark: Any, tmp_path: Path) -> None:
+    """For another stream, Spark's query is started again while the run goes on."""
+    write(tmp_path, range(2))
+    engine = clash.Engine(spark, tmp_path / "ck", workers=1)
+    declare(engine, spark, tmp_path)
+    engine.query("q", JOIN)
+    run = engine.start()
+    run.process_all_available()
+    entry = max((tmp_path / "ck" / "spark" / "offsets").glob("[0-9]*"), key=lambda file: int(file.name))
+    entry.write_text(entry.read_text().replace('"logOffset":', '"logOffset":1'))
+    run.stream("V", spark.readStream.schema("a bigint").parquet(str(tmp_path / "R")))
+    run.add_query("v", "SELECT R.x FROM R JOIN V ON R.a = V.a")
+    write(tmp_path, range(2, 3))
+    with pytest.raises(clash.StateError, match="has changed") as caught:
+        run.await_termination(300)
+    assert str(entry) in caught.value.detail

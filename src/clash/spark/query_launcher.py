@@ -62,6 +62,7 @@ class QueryLauncher:
 
     def start(self, packed: Any, batch: Callable[[Any, int], None]) -> Any:
         """Starts the Spark query. A batch may begin before this returns."""
+        self.half.refuse_changes()
         reach("before-sources")
         storage = open_storage(self.half.folder)
         if isinstance(storage, LocalStorage):

@@ -129,7 +129,7 @@ def test_every_file_that_a_restart_reads_is_compared() -> None:
     assert half.restart(4, seal) == set()
 
 
-@pytest.mark.parametrize("name", ["metadata", "offsets/3"])
+@pytest.mark.parametrize("name", ["metadata", "offsets/LAST"])
 @pytest.mark.parametrize("is_continued", [False, True])
 def test_what_changes_while_a_run_goes_on_is_not_sealed(name: str, is_continued: bool) -> None:
     """The seals of later batches cover these files, too, and the next start reads them."""
@@ -138,11 +138,30 @@ def test_what_changes_while_a_run_goes_on_is_not_sealed(name: str, is_continued:
     if is_continued:
         half.half = SparkHalf(half.folder)
         half.half.check(3, seal, None)
+        half.run(range(4, 5))
+    last = 4 if is_continued else 3
+    name = name.replace("LAST", str(last))
     half.put(name, bytes(half.storage.read(name)).decode() + " ")
-    seal = half.run(range(4, 5))
+    seal = half.run(range(last + 1, last + 2))
     with pytest.raises(StateError, match="has changed") as changed:
-        half.restart(4, seal)
+        half.restart(last + 1, seal)
     assert changed.value.detail.startswith(f"{half.folder}/{name}; ")
+
+
+def test_a_run_that_starts_spark_again_notices_changes() -> None:
+    half = Half()
+    half.half.refuse_changes()
+    half.run(range(5))
+    half.plan(5)  # Spark has planned a batch, and it was not begun
+    half.half.refuse_changes()
+    for name in ("metadata", "offsets/3", "offsets/4", "sources/0/2.compact", "sources/0/3", "sources/0/4", "sources/1/0"):
+        whole = bytes(half.storage.read(name))
+        half.put(name, whole.decode() + " ")
+        with pytest.raises(StateError, match="has changed") as changed:
+            half.half.refuse_changes()
+        assert changed.value.detail.startswith(f"{half.folder}/{name}; ")
+        half.storage.write(name, [whole])
+    half.half.refuse_changes()
 
 
 def test_a_batch_that_was_not_begun_is_planned_again() -> None:

@@ -42,14 +42,15 @@ _PARALLEL_READS = 8  # from storages that are not local, where a read takes long
 
 
 class SparkHalf:
-    """`folder`: where Spark keeps its half. A start calls `check`, then `remove_unsealed`; every batch `seal`."""
+    """`folder`: where Spark keeps its half. A start calls `check`, then `remove_unsealed`; every batch `seal`; and a run that starts the
+    Spark query again `refuse_changes`."""
 
     def __init__(self, folder: str, storage: Storage | None = None) -> None:
         self.folder = folder
         self._storage = storage or open_storage(folder)
         self._sources: dict[str, SourceLogSeal] | None = None  # as far as sealed; None: nothing is known of what is on disk
         self._metadata: int | None = None  # its checksum, as sealed first: what changes while a run goes on fails the next start
-        self._offsets: dict[int, int] = {}  # the same of the batch that was sealed last
+        self._offsets: dict[int, int] = {}  # by batch the same of the two entries that were sealed last
         self._unsealed: list[str] = []
 
     # ---- a batch -----------------------------------------------------------------------------------------------
@@ -72,8 +73,20 @@ class SparkHalf:
             previous = _offsets_crc(self._read(f"{OFFSETS}/{batch - 1}"))
         if self._metadata is None:
             self._metadata = zlib.crc32(self._read(_METADATA))
-        self._offsets = {batch: _offsets_crc(content)}
-        return SparkSeal(self._metadata, self._offsets[batch], previous, dict(self._sources))
+        seal = SparkSeal(self._metadata, _offsets_crc(content), previous, dict(self._sources))
+        self._remember(batch, seal)
+        return seal
+
+    def _remember(self, batch: int, seal: SparkSeal) -> None:
+        self._offsets = {batch: seal.offsets} | ({} if seal.previous is None else {batch - 1: seal.previous})
+
+    def refuse_changes(self) -> None:
+        """Raises StateError if a file that is sealed has changed meanwhile. A run that starts the Spark query again calls it first: Spark
+        would continue from what is on disk."""
+        if self._offsets and self._metadata is not None and self._sources is not None:
+            last = max(self._offsets)
+            seal = SparkSeal(self._metadata, self._offsets[last], self._offsets.get(last - 1), self._sources)
+            self._verify(seal, last, RESTORE, with_previous=True)
 
     # ---- a start -----------------------------------------------------------------------------------------------
 
@@ -96,7 +109,6 @@ class SparkHalf:
         sealed = decided if planned and decided is not None else committed
         self._sources = None if sealed is None else dict(sealed.sources)
         self._metadata = None if sealed is None else sealed.metadata
-        self._offsets = {} if sealed is None else {newest if sealed is decided else last: sealed.offsets}
         self._unsealed = [*self._damaged_commits(commits)]
         is_sealed = sealed is not None or last < 0
         if is_sealed and not (planned and decided is None and last > 0 and last - 1 not in offsets):  # Spark needs two entries
