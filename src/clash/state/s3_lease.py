@@ -7,6 +7,7 @@ write. A store that ignores conditions would give the lock to everybody: this is
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 
 from clash.errors import CheckpointError
@@ -15,6 +16,9 @@ from clash.state.lock_owner import LockOwner, held_here, read_owner, this_proces
 from clash.state.s3_storage import S3Storage
 
 _MAX_TRIES = 20
+# Seconds until a lease that was taken over is confirmed by a second write. A store may check the conditions of two writes before it does
+# either, as versitygw does: both then seem to succeed, and only the second write of the later one does.
+_SETTLE = 1.0
 _NO_VERSION = '"0"'  # an entity tag that no object has
 
 
@@ -83,6 +87,9 @@ def _acquire(storage: S3Storage, path: str, owner: LockOwner, seconds: float) ->
         if found.age <= seconds and (holder is None or not holder.is_gone):
             raise refused(storage.label(path), holder, found.age, seconds)
         version = storage.put_if(path, owner.content, found.version)
+        if version is not None:
+            time.sleep(_SETTLE)
+            version = storage.put_if(path, owner.content, version)
         if version is not None:
             return version
     raise CheckpointError("the checkpoint's lock cannot be had", storage.label(path), "other runs start and end all the time: try again")
