@@ -29,7 +29,7 @@ from clash.operations.held_folders import HeldFolder, hold_folders
 from clash.operations.opened_checkpoint import OpenedCheckpoint, open_checkpoint
 from clash.operations.pinned_storage import PinnedStorage
 from clash.state.json_records import record_numbers
-from clash.state.storage import ArrowStorage, Storage, open_storage
+from clash.state.storage import ArrowStorage, HdfsStorage, Storage, open_storage
 
 _MAX_TRIES = 50
 _STATISTICS = "statistics.json"
@@ -94,7 +94,7 @@ def _pin(opened: OpenedCheckpoint, with_next: bool, with_results: bool) -> Pinne
     files = {path: storage.read(path, mapped=False) for path in _records(storage, manifest, with_next)}
     containers = {record.path for record in manifest.containers}
     others = {f"{folder}/{name}" for folder in _OF_NEXT for name in storage.list(folder, recursive=True)} if with_next else set()
-    if isinstance(storage, ArrowStorage):
+    if isinstance(storage, (ArrowStorage, HdfsStorage)):
         others |= containers  # they would be loaded, not mapped
     else:
         files |= {path: storage.read(path) for path in containers}
