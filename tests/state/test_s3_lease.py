@@ -22,8 +22,9 @@ from clash.errors import CheckpointError, StateError
 from clash.state import lease_lock, s3_requests
 from clash.state.checkpoint_lock import lock_checkpoint
 from clash.state.lock_owner import read_owner, this_process
+from clash.state.s3_lease import S3Lease
 from clash.state.s3_requests import Credentials, find_credentials
-from clash.state.s3_storage import S3Storage
+from clash.state.s3_storage import ObjectVersion, S3Storage
 
 
 @pytest.fixture
@@ -189,6 +190,39 @@ def test_a_renewal_whose_answer_was_lost_is_found_out(storage: S3Storage, monkey
     assert owner.renewals == 3
     lock.release()
     assert storage.list() == []
+
+
+class _Object:
+    """One object of a store, with conditional writes; `is_silent`: the store writes, and its answers are lost."""
+
+    def __init__(self) -> None:
+        self.content, self.version, self.is_silent = b"", 0, False
+
+    def put_if(self, path: str, content: bytes, version: str | None) -> str | None:
+        if version != str(self.version):
+            return None
+        self.content, self.version = content, self.version + 1
+        if self.is_silent:
+            raise StateError("a file of the state cannot be written", path)
+        return str(self.version)
+
+    def read_version(self, path: str) -> ObjectVersion:
+        return ObjectVersion(self.content, str(self.version), 0)
+
+
+def test_a_renewal_of_which_only_the_answer_was_lost_does_not_count_for_the_next_one() -> None:
+    """The lease is as old as its last write: one that is found later must not be taken for a new one."""
+    stored: Any = _Object()
+    lease = S3Lease(stored, "lock", this_process(), "0")
+    stored.is_silent = True
+    with pytest.raises(StateError):
+        lease.renew()
+    stored.is_silent = False
+    written = stored.version
+    lease.renew()
+    assert stored.version == written + 1
+    lease.renew()
+    assert stored.version == written + 2
 
 
 def test_a_store_that_ignores_conditions_is_refused(storage: S3Storage, monkeypatch: pytest.MonkeyPatch) -> None:

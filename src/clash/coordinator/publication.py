@@ -33,11 +33,6 @@ class ResultPublisher:
         """Forgets all others, none of which has files to publish or to sweep: a run may see any number of queries."""
         self.queries = {query.name: query for query in queries}
 
-    @property
-    def locations(self) -> dict[str, tuple[str, str]]:
-        """By query, the storage of its result files and the folder in it."""
-        return {name: query.result_location(self.uri) for name, query in self.queries.items()}
-
     def publish(self, manifest: Manifest, queries: Collection[LiveQuery], is_handed_over: bool) -> dict[str, list[str]]:
         """Moves the files to their place, unless they are there already; their full names, by destination. StateError if one is lost.
         `queries`: those of the batch, of which some may be replaced by now; `is_handed_over`: whether functions have had their files, which
@@ -88,11 +83,13 @@ class ResultPublisher:
 
     def sweep_torn(self) -> None:
         """Deletes what killed writers left half written."""
-        for uri, folder in self.locations.values():
-            open_storage(uri).sweep(published_path(folder, STAGING))
+        for query in self.queries:
+            storage, folder = self._location(query)
+            storage.sweep(published_path(folder, STAGING))
 
     def _location(self, destination: str) -> tuple[Storage, str]:
-        uri, folder = file_location(self.uri, self.locations, destination)
+        is_late = destination.startswith(LATE)
+        uri, folder = (self.uri, destination) if is_late else self.queries[destination].result_location(self.uri)
         return open_storage(uri), folder
 
     def _is_function(self, destination: str) -> bool:

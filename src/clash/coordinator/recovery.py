@@ -127,7 +127,7 @@ def establish(recovered: Recovered, folders: ResultFolders) -> str:
     if recovered.first is not None or recovered.is_format_6:
         recovered.sources.write(FORMAT_6 if recovered.is_format_6 else FORMAT)
     storage.delete(log.files_after(recovered.newest_generation))
-    folders.claim(recovered.queries)
+    folders.claim_at_start(recovered.queries)
     if recovered.is_format_6:
         recovered.sources.write()  # after the folders are marked: in this format a folder without a marker is of others
     if recovered.decision is not None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import time
 from dataclasses import replace
 
-from clash.errors import CheckpointError
+from clash.errors import CheckpointError, StateError
 from clash.state.lease_lock import refused
 from clash.state.lock_owner import LockOwner, held_here, read_owner, this_process
 from clash.state.s3_storage import S3Storage
@@ -45,15 +45,20 @@ class S3Lease:
         return self._storage.label(self._path)
 
     def renew(self) -> None:
-        renewed = replace(self._owner, renewals=self._owner.renewals + 1)
-        version = self._storage.put_if(self._path, renewed.content, self._version)
-        if version is None:
+        for _ in range(2):
+            self._owner = replace(self._owner, renewals=self._owner.renewals + 1)  # each write has a number of its own
+            version = self._storage.put_if(self._path, self._owner.content, self._version)
+            if version is not None:
+                self._version = version
+                return
             found = self._storage.read_version(self._path)
             holder = None if found is None else read_owner(found.content)
             if found is None or holder is None or holder.token != self._owner.token:
                 raise CheckpointError("the lock was taken", "it was removed" if found is None else f"it is held by {holder or 'unknown'}")
-            version, renewed = found.version, holder  # the answer to an earlier try was lost
-        self._owner, self._version = renewed, version
+            self._version = found.version
+            if holder.renewals == self._owner.renewals:  # written: only the answer was lost
+                return
+        raise StateError("the lock cannot be renewed", f"{self.label}: another write of it is in work")
 
     def release(self) -> None:
         held_here.discard(self._owner.token)

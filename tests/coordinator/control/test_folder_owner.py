@@ -5,18 +5,22 @@ from __future__ import annotations
 import logging
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from clash.coordinator.control import folder_owner
+from clash.coordinator.control.folder_owner import FolderOwner
 from clash.coordinator.control.job import JobSpec, QueryRequest, SinkSpec
 from clash.coordinator.coordinator import Coordinator
 from clash.errors import ClashError, OptionError, StateError
 from clash.inprocess.engine import InProcessEngine
 from clash.model.stream import Stream
 from clash.sinks import Parquet
+from clash.state.storage import Storage
 
 STREAMS = tuple(Stream.of(name, {"a": "bigint"}) for name in "RS")
 TEXT = "SELECT R.a FROM R JOIN S ON R.a = S.a"
@@ -254,3 +258,34 @@ def test_folders_of_queries_that_have_ended_are_forgotten(tmp_path: Path) -> Non
         assert len(running.coordinator.folders._stamps) <= 3  # those of the batch before and of this one
     running.batch(ROWS)
     assert len(running.coordinator.folders._stamps) == 1
+
+
+def test_a_folder_is_marked_once_in_a_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Changes do not look at the folders of queries that they do not concern: on an object store that takes long."""
+    running = engine(tmp_path / "c", ("p", tmp_path / "p"), ("q", tmp_path / "q"))
+    running.batch(ROWS)
+    marked: list[str] = []
+    mark = folder_owner.mark
+
+    def counting(storage: Storage, folder: str, owner: FolderOwner, renew: bool = False) -> None:
+        marked.append(str(owner.query))
+        mark(storage, folder, owner, renew)
+
+    monkeypatch.setattr(folder_owner, "mark", counting)
+    for workers in (1, 3, 2):
+        running.rescale(workers)
+        running.batch(ROWS)
+    running.add_query("r", TEXT)
+    running.batch(ROWS)
+    assert marked == ["r"]
+
+
+def test_a_folder_without_results_that_another_query_takes_at_the_same_boundary(tmp_path: Path) -> None:
+    running = engine(tmp_path / "c", ("p", tmp_path / "out"))
+    running.batch({"R": ROWS["R"]})
+    running.remove_query("p")
+    running.coordinator.changes.add_query(QueryRequest("q", TEXT, (), SinkSpec("parquet", str(tmp_path / "out"))), history=False)
+    running.batch(ROWS)
+    running.restart(replace(running.job, queries=()))
+    running.batch(ROWS)
+    assert rows(tmp_path / "out") == 4

@@ -23,6 +23,7 @@ from clash.state.storage import LocalStorage, Storage, file_stamp, open_storage
 MARKER = "_clash.json"
 STAMP = "_clash.stamp.json"
 _LOG = logging.getLogger("clash")
+_Claim = tuple[str, str, str]  # a query, the storage of its results, and the folder in it
 _ELSEWHERE = 'give the query another folder: sink=clash.sinks.Parquet("…")'
 
 
@@ -47,8 +48,8 @@ class ResultFolders:
     last: Callable[[], int]
     adopts: bool = False
     """Whether files are the checkpoint's that do not say whose they are, in folders without a marker: in format 6 none has one."""
-    _stamps: dict[tuple[str, str], tuple[int, int] | None] = field(default_factory=dict)
-    """By storage and folder, the stamp of the marker there, as this run has left it."""
+    _stamps: dict[_Claim, tuple[int, int] | None] = field(default_factory=dict)
+    """By claim, the stamp of the folder's marker as this run has left it; None where there are no stamps."""
 
     def check_at_start(self, queries: Iterable[LiveQuery], streams: Iterable[str], published: Mapping[str, tuple[str, int]]) -> None:
         """Raises if a folder of a query that has run is missing, belongs to others, has results of batches to come, or is a copy that lacks
@@ -74,33 +75,39 @@ class ResultFolders:
             if not live.request.sink.is_function and (live.name, live.request.sink.folder) not in known:
                 self._check_query(live, has_run=False)
 
-    def claim(self, queries: Iterable[LiveQuery]) -> None:
-        """Marks the folders as theirs, and the checkpoint's own; `check_at_start` or `check_new` has found that they may have them. A
-        checkpoint that is a copy marks them anew, so that a run of the original notices it."""
+    def claim_at_start(self, queries: Iterable[LiveQuery]) -> None:
+        """Marks the folders as theirs, and the checkpoint's own; `check_at_start` has found that they may have them. A checkpoint that is a
+        copy marks them anew, so that a run of the original notices it."""
         root = open_storage(self.uri)
-        renew = root.exists(MARKER) and is_copy(root, "")
-        for live in queries:
-            if not live.request.sink.is_function:
-                self._mark(live, renew)
+        self._claim(queries, renew=root.exists(MARKER) and is_copy(root, ""))
         mark(root, "", FolderOwner(self.identity, None))
+
+    def claim(self, queries: Iterable[LiveQuery]) -> None:
+        """The same for the queries of a new generation; `check_new` has found that those which begin may have their folders."""
+        self._claim(queries, renew=False)
+
+    def _claim(self, queries: Iterable[LiveQuery], renew: bool) -> None:
+        """Each folder once in a run: later, publishing notices what happens to it."""
+        for live in queries:
+            if not live.request.sink.is_function and self._claim_of(live) not in self._stamps:
+                self._mark(live, renew)
 
     def _mark(self, live: LiveQuery, renew: bool) -> None:
         storage, folder = self._location(live)
         mark(storage, folder, FolderOwner(self.identity, live.name), renew)
-        self._stamps[storage.uri, folder] = file_stamp(storage, published_path(folder, MARKER))
+        self._stamps[self._claim_of(live)] = file_stamp(storage, published_path(folder, MARKER))
 
     def keep(self, queries: Iterable[LiveQuery]) -> None:
         """Forgets the stamps of all other folders, which no batch writes to any more: a run may see any number of queries."""
-        kept = {(storage.uri, folder) for storage, folder in map(self._location, queries)}
-        for location in [location for location in self._stamps if location not in kept]:
-            del self._stamps[location]
+        for former in self._stamps.keys() - set(map(self._claim_of, queries)):
+            del self._stamps[former]
 
     def refuse_taken(self, queries: Iterable[LiveQuery]) -> None:
         """Raises if another run has marked one of the folders since this one did: a run of a copy of the checkpoint. A marker that was
         removed is written again."""
         for live in queries:
             storage, folder = self._location(live)
-            marker, stamp = published_path(folder, MARKER), self._stamps.get((storage.uri, folder))
+            marker, stamp = published_path(folder, MARKER), self._stamps.get(self._claim_of(live))
             if stamp is None:
                 continue
             if not storage.exists(marker):
@@ -190,6 +197,9 @@ class ResultFolders:
     def is_later(self, origin: FileOrigin) -> bool:
         """Whether a file is of this checkpoint, and of a batch that it has not committed."""
         return origin.batch > self.last() and (origin.checkpoint or self.identity) == self.identity
+
+    def _claim_of(self, live: LiveQuery) -> _Claim:
+        return live.name, *live.result_location(self.uri)
 
     def _location(self, live: LiveQuery) -> tuple[Storage, str]:
         uri, folder = live.result_location(self.uri)
