@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 from tests.servers import S3Server
 
+from clash.coordinator.control.folder_owner import ResultFolders
 from clash.coordinator.coordinator import Coordinator
 from clash.errors import CheckpointError, StateError
 from clash.inprocess.engine import InProcessEngine
@@ -106,12 +107,57 @@ def test_a_run_that_stops_between_the_fence_and_its_deletions(tmp_path: Path, mo
     assert results(second) == [1, 2, 3]
 
 
+@pytest.mark.parametrize("moment", ["while a start reads", "while a batch is planned"])
+def test_a_run_that_stops_before_it_writes_its_records(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, moment: str) -> None:
+    """Another run begins generations of the same numbers meanwhile."""
+    uri, found = str(tmp_path / "c"), []
+    first = engine(uri)
+    first.batch(rows(1))
+    has_lost = False
+
+    def take_over(original: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*arguments: Any) -> Any:
+            nonlocal has_lost
+            result = original(*arguments)
+            if not found:
+                found.append(None)
+                second = engine(uri)
+                second.rescale(3)
+                second.batch(rows(2))
+                found[0] = second, content(uri)
+                has_lost = True
+            return result
+
+        return call
+
+    def fence() -> None:
+        if has_lost:
+            raise CheckpointError("this run has lost its checkpoint")
+
+    if moment == "while a start reads":
+        monkeypatch.setattr(ResultFolders, "check_at_start", take_over(ResultFolders.check_at_start))
+        with pytest.raises(CheckpointError, match="lost its checkpoint"):
+            Coordinator(uri, first.job, fence=fence)
+    else:
+        monkeypatch.setattr(first.coordinator, "_fence", fence)
+        monkeypatch.setattr(first.coordinator, "_next_generation", take_over(first.coordinator._next_generation))
+        first.add_query("p", TEXT)
+        with pytest.raises(CheckpointError, match="lost its checkpoint"):
+            first.batch(rows(2))
+    second, expected = found[0]
+    left = content(uri)
+    assert {name: left[name] for name in expected} == expected
+    second.restart()
+    second.batch(rows(3))
+    assert results(second) == [1, 2, 3]
+
+
 def test_the_fence_is_asked_before_each_commit(tmp_path: Path) -> None:
     asked = []
     run = engine(str(tmp_path / "c"))
     run.coordinator._fence = lambda: asked.append(run.coordinator.last)
     run.batch(rows(1))
-    assert asked == [-1, -1, 0]  # begin, manifest, publication
+    assert asked == [-1, -1, -1, 0]  # begin, decision, manifest, publication
     assert callable(Coordinator(str(tmp_path / "c"), run.job, fence=lambda: None)._fence)
 
 

@@ -97,6 +97,7 @@ class Coordinator:
         if not self._is_running(recovered.setup):
             self.changes.restart(recovered.setup, "start with another program")
             self._boundaries.request()
+        self._fence()
         plan_path = establish(recovered, self.folders)  # the start is certain: from here on the disk changes
         self.loaded_plan = self.active.load_plan(plan_path)
         self.publisher.publish_staged(self.manifest, recovered.committed)  # Spark does not repeat the batch if its half has the commit
@@ -153,6 +154,7 @@ class Coordinator:
 
     def read_more(self, streams: Iterable[str]) -> None:
         """Spark is to read these streams, too, from its next start on, and the next batch that is not decided yet begins an epoch."""
+        self._fence()
         self._boundaries.request()
         self.sources.extend(streams)
 
@@ -252,6 +254,7 @@ class Coordinator:
         epoch = next_epoch(self.manifest.epoch, self.job.epoch, batch, now, force)
         is_boundary = epoch.batch == batch
         taken, active = self._cross_boundary(batch, epoch) if is_boundary else (None, self.active)
+        self._fence()
         self.sources.extend(stream.name for stream in active.topology.streams)
         decision = replace(self._decision_under(active, epoch, now), seal=seal)
         reach("before-record")
@@ -317,6 +320,7 @@ class Coordinator:
                 raise  # what would run without it is not what the record on disk says
             self.changes.refuse(pending, error)
             return None, self.active
+        self._fence()  # planning may take long
         self.log.write(generation)
         self.folders.claim(generation.setup.queries)
         reach("after-generation")
