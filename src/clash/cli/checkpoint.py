@@ -11,6 +11,7 @@ import typer
 from clash import __version__
 from clash.cli.report import show_error
 from clash.errors import ClashError, OptionError
+from clash.explain.wording import bytes_text
 
 if TYPE_CHECKING:
     from clash.operations.restored_folder import FolderPlan
@@ -35,7 +36,9 @@ def backup(
 
     snapshot, copied = take_backup(checkpoint, folder, __version__)
     typer.echo(f"batch {snapshot.record.batch} of {snapshot.record.checkpoint}")
-    typer.echo(f"  copied {copied.files} files, {_size(copied.bytes)}; linked {copied.linked_files} files, {_size(copied.linked_bytes)}")
+    typer.echo(
+        f"  copied {copied.files} files, {bytes_text(copied.bytes)}; linked {copied.linked_files} files, {bytes_text(copied.linked_bytes)}"
+    )
     typer.echo(f"  {snapshot.path}")
 
 
@@ -55,7 +58,7 @@ def verify(
     try:
         for verified in map(verify_snapshot, found) if found else [verify_checkpoint(path)]:
             kind = "backup" if verified.is_backup else "checkpoint"
-            state = f"{verified.containers} containers, {_size(verified.bytes)}; {verified.results} files of results and late rows"
+            state = f"{verified.containers} containers, {bytes_text(verified.bytes)}; {verified.results} files of results and late rows"
             typer.echo(f"{kind} {verified.location}: whole, batch {verified.batch}; {state}")
     except ClashError as error:
         show_error(error)
@@ -103,8 +106,9 @@ def rollback(
     yes: Annotated[bool, typer.Option("--yes", "-y", metavar="", help="Do not ask.")] = False,
 ) -> None:
     """Remove the results of batches after the last one that the checkpoint has, so that it can write them again."""
-    from clash.operations.opened_checkpoint import absolute_location, locked_checkpoint
+    from clash.operations.opened_checkpoint import locked_checkpoint
     from clash.operations.rollback import find_later_results, remove_later_results
+    from clash.state.paths import absolute_location
 
     with locked_checkpoint(checkpoint) as opened:
         opened.verify()
@@ -144,16 +148,3 @@ def _show_folder(plan: FolderPlan) -> None:
     typer.echo(f"query {plan.stored.query}, {plan.place}: put back {len(plan.missing)} files{moved}")
     if str(plan.place) != plan.stored.location:
         typer.echo(f'  it was {plan.stored.location}: the program has to say sink=clash.sinks.Parquet("{plan.place}")')
-
-
-def _size(size: int) -> str:
-    """
-    >>> _size(999), _size(1_500), _size(2_000_000_000)
-    ('999 B', '1.5 kB', '2.0 GB')
-    """
-    if size < 1000:
-        return f"{size} B"
-    value, units = float(size), iter(("kB", "MB", "GB", "TB", "PB"))
-    while value >= 1000:
-        value, unit = value / 1000, next(units)
-    return f"{value:.1f} {unit}"

@@ -12,7 +12,7 @@ in `batch_loop` (the one loop over batches) and `coordinator` (its steps).
 | `boundary` | what takes effect where an epoch begins |
 | `active_generation` | the generation in force, with its physical plan |
 | `batch_reports` | the reports of a batch's tasks, summed up |
-| `next_manifest` | the manifest after a batch |
+| `next_decision`, `next_manifest` | what a batch runs under; the manifest after it |
 | `committed_batch` | what a committed batch did |
 | `verification` | what a start verifies before it changes anything: all files of the state, and that they are of one time |
 | `publication` | moving result files to their place after the commit |

@@ -31,10 +31,8 @@ from clash.coordinator.control.folder_owner import ResultFolders
 from clash.coordinator.control.job import JobSpec
 from clash.coordinator.control.result_folders import assign_result_folders
 from clash.coordinator.control.setup import LiveQuery, Setup
-from clash.coordinator.lifecycle.backfill import filled_stores, next_range
 from clash.coordinator.lifecycle.epochs import Epoch, next_epoch
-from clash.coordinator.lifecycle.relayout import choose_relayouts
-from clash.coordinator.lifecycle.watermarks import StreamClock, advance_clocks
+from clash.coordinator.next_decision import next_decision, starting_state
 from clash.coordinator.next_manifest import next_manifest
 from clash.coordinator.publication import ResultPublisher
 from clash.coordinator.recovery import Recovered, establish, recover
@@ -181,7 +179,7 @@ class Coordinator:
         self._decided = DecidedBatch(decision, self.sources.order)
         reach("after-record")
         self.publisher.delete_handed_over(self.manifest, self._committed_queries)  # Spark has recorded the batch, and does not repeat it
-        containers = self.active.live(self._state(self.active).containers, decision.watermarks)
+        containers = self.active.live(starting_state(self.manifest, self.active).containers, decision.watermarks)
         self.loaded_plan = self.active.load_plan(decision.plan_path)
         self._progress.move(BatchState.RUNNING, batch)
         return BatchSpec(
@@ -216,7 +214,7 @@ class Coordinator:
         if self._decided is None:
             raise AssertionError(f"batch {spec.batch} was not decided")
         reports, previous = BatchReports.of(spec, payloads), self.manifest
-        manifest = next_manifest(self._state(self.active), self.active, *self._decided, spec, reports)
+        manifest = next_manifest(starting_state(previous, self.active), self.active, *self._decided, spec, reports)
         self._progress.check(BatchState.COMMITTED, spec.batch)
         reach("before-manifest")
         self._fence()
@@ -256,7 +254,7 @@ class Coordinator:
         taken, active = self._cross_boundary(batch, epoch) if is_boundary else (None, self.active)
         self._fence()
         self.sources.extend(stream.name for stream in active.topology.streams)
-        decision = replace(self._decision_under(active, epoch, now), seal=seal)
+        decision = next_decision(self.manifest, self.active, active, epoch, now, self.tuning, seal)
         reach("before-record")
         write_decision(self.storage, batch, decision)
         self._progress.move(BatchState.DECIDED, batch)
@@ -268,33 +266,6 @@ class Coordinator:
         if is_boundary:
             self._request_plan(epoch, ended)
         return decision
-
-    def _decision_under(self, active: ActiveGeneration, epoch: Epoch, now: int) -> BatchDecision:
-        clocks = self._clocks(active, now)
-        watermarks = {name: clock.watermark for name, clock in clocks.items()}
-        containers = active.live(self._state(active).containers, watermarks)
-        generation, layouts, progress = active.generation, active.layouts(containers), self.manifest.backfilled
-        introduced = generation.stores.introduced
-        fill = next_range(introduced, active.topology, containers, layouts, progress, self.tuning.relayout_rows)
-        filling = frozenset() if fill is None else frozenset([fill.store])
-        plan = active.write_plan(generation.visibility(containers, filled_stores(introduced, progress), filling))
-        relayout = choose_relayouts(containers, active.topology, layouts, self.tuning)
-        return BatchDecision(now, plan, generation.number, epoch, clocks, relayout, () if fill is None else (fill,))
-
-    def _state(self, active: ActiveGeneration) -> Manifest:
-        """What the batch to come starts from: a new store may begin with what another one has, a stream have another event time."""
-        generation, committed = active.generation, self.log.read(self.manifest.generation).setup.streams_by_name
-        streams = generation.setup.streams
-        other_times = {stream.name for stream in streams if stream.name in committed and committed[stream.name].time != stream.time}
-        return self.manifest.bootstrapped(generation.batch, generation.bootstraps).with_other_times(other_times)
-
-    def _clocks(self, active: ActiveGeneration, now: int) -> dict[str, StreamClock]:
-        """A stream that is read again has not been idle; one that is not read keeps its watermark, which never falls."""
-        declared = active.generation.setup.streams_by_name
-        before = {stream.name for stream in self.active.topology.streams}
-        known = self._state(active).clocks
-        clocks = {n: c if n in before else replace(c, last_seen=None) for n, c in known.items() if n in declared}
-        return {**clocks, **advance_clocks(active.topology.streams, clocks, now)}
 
     # ---- boundaries between epochs -----------------------------------------------------------------------------
 

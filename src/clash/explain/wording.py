@@ -12,6 +12,7 @@ from clash.model.expression_text import expression_text
 from clash.model.query import Query
 from clash.plan.logical import ProbeOrder, Step, StoreKey
 
+_UNITS = ("B", "kB", "MB", "GB", "TB", "PB")
 CROSSES, STAYS, BROADCAST = "»", "›", "⇉"
 
 
@@ -40,6 +41,17 @@ def percent(share: float) -> str:
     if value >= 10 or value == 0:
         return f"{value:.0f} %"
     return f"{value:.1f} %" if value >= 0.95 else f"{value:.2f} %" if value >= 0.005 else "< 0.01 %"
+
+
+def bytes_text(number: float) -> str:
+    """
+    >>> bytes_text(999), bytes_text(12_345_678)
+    ('999 B', '12.3 MB')
+    """
+    unit = 0
+    while number >= 1000 and unit < len(_UNITS) - 1:
+        number, unit = number / 1000, unit + 1
+    return f"{number:.1f} {_UNITS[unit]}" if unit else f"{number:.0f} B"
 
 
 def plural(count: int, word: str) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from clash.state.local_storage import map_file
+from clash.state.local_storage import flush_folder, map_file
 from clash.state.paths import storage_error
 
 _CHUNK = 1 << 22
@@ -71,8 +71,4 @@ def flush_folders(root: Path) -> None:
 def flush(folders: Iterable[Path]) -> None:
     for folder in folders:
         with naming("written", folder):
-            descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
-            try:
-                os.fsync(descriptor)
-            finally:
-                os.close(descriptor)
+            flush_folder(folder)

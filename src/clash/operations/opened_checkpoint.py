@@ -6,7 +6,6 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 
 from clash.coordinator.checkpoint.batch_decision import read_decision
 from clash.coordinator.checkpoint.format_6 import FORMAT_6, Format6View
@@ -16,6 +15,7 @@ from clash.coordinator.checkpoint.source_registry import format_of, identity_of,
 from clash.coordinator.verification import verify_files
 from clash.errors import CheckpointError
 from clash.state.checkpoint_lock import lock_checkpoint
+from clash.state.paths import absolute_location
 from clash.state.storage import Storage, open_storage
 
 
@@ -69,9 +69,3 @@ def locked_checkpoint(location: str | os.PathLike[str]) -> Iterator[OpenedCheckp
         yield open_checkpoint(location)
     finally:
         lock.release()
-
-
-def absolute_location(location: str | os.PathLike[str]) -> str:
-    """An absolute path, or a URI as it is."""
-    text = os.fspath(location)
-    return (text if ":/" in text else str(Path(text).expanduser().absolute())).rstrip("/")

@@ -16,10 +16,10 @@ from clash.coordinator.control.folder_owner import ResultFolders
 from clash.errors import CheckpointError, StateError
 from clash.operations.backup_record import DAMAGED, Snapshot, is_snapshot, read_snapshot, snapshots
 from clash.operations.durable_files import file_crc
-from clash.operations.opened_checkpoint import absolute_location
 from clash.operations.pinned_checkpoint import PinnedCheckpoint, newest_batch, of_one_batch
 from clash.protocol.plan_files import plan_path
 from clash.state.json_records import RESTORE
+from clash.state.paths import absolute_location
 from clash.state.storage import LocalStorage
 
 

@@ -1,4 +1,4 @@
-"""How much a source has that the Spark query has not read yet, as far as the source tells. Asked when a user asks, never by a batch."""
+"""How much a source has that the Spark query has not read yet, as far as the source reports it. Read when a user asks, never by a batch."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _KAFKA = "Kafka"
 
 
 def read_backlog(query: Any, sources: Mapping[str, int]) -> dict[str, dict[str, int]]:
-    """By stream, the unread `files` or `rows` of its sources; nothing for a stream whose sources do not tell. `sources`: of each stream
+    """By stream, the unread `files` or `rows` of its sources; nothing for a stream whose sources do not report it. `sources`: of each stream
     that the Spark query reads, in its order, the number of its sources."""
     try:
         execution = query._jsq.streamingQuery()

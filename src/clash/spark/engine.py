@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
@@ -32,6 +31,7 @@ from clash.spark.run import Run
 from clash.spark.worker_python import check_worker_python
 from clash.sql import parse_query
 from clash.state.checkpoint_lock import lock_checkpoint
+from clash.state.paths import absolute_location
 from clash.state.storage import open_storage
 
 _LOG = logging.getLogger("clash")
@@ -73,7 +73,7 @@ class Engine:
             check_options(statistics=statistics)
         if spark.conf.get("spark.sql.ansi.enabled", "true") == "false":
             _LOG.warning("spark.sql.ansi.enabled is off, but queries here follow ANSI rules: an overflow is an error, not NULL")
-        self._spark, self._checkpoint = spark, _absolute(checkpoint)
+        self._spark, self._checkpoint = spark, absolute_location(checkpoint)
         self._name, self._epoch, self._adaptive = name, epoch, adaptive
         self._workers, self._strategy, self._cost, self._layouts, self._mirs = workers, strategy, cost, layouts, mirs
         self._statistics = statistics
@@ -185,9 +185,3 @@ def _check_epoch(epoch: object) -> None:
         parse_duration(epoch, "the epoch")
     elif isinstance(epoch, bool) or not isinstance(epoch, int) or epoch < 1:
         raise OptionError("the epoch is out of range", repr(epoch), 'write a duration such as "1 second", or a number of micro-batches')
-
-
-def _absolute(folder: str | os.PathLike[str]) -> str:
-    """An absolute path, or a URI as it is."""
-    text = os.fspath(folder)
-    return (text if ":/" in text else str(Path(text).expanduser().absolute())).rstrip("/")

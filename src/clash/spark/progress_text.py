@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-_UNITS = ("B", "kB", "MB", "GB", "TB")
+from clash.explain.wording import bytes_text
 
 
 class BatchProgress(dict[str, Any]):
@@ -96,17 +96,6 @@ def duration_text(seconds: float | None) -> str:
 
 def backlog_text(backlog: Mapping[str, int] | None) -> str:
     return "-" if backlog is None else ", ".join(f"{number:,} {unit}" for unit, number in backlog.items())
-
-
-def bytes_text(number: float) -> str:
-    """
-    >>> bytes_text(999), bytes_text(12_345_678)
-    ('999 B', '12.3 MB')
-    """
-    unit = 0
-    while number >= 1000 and unit < len(_UNITS) - 1:
-        number, unit = number / 1000, unit + 1
-    return f"{number:.1f} {_UNITS[unit]}" if unit else f"{number:.0f} B"
 
 
 def _seconds(progress: Mapping[str, Any]) -> str:

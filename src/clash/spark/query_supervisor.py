@@ -72,9 +72,9 @@ class SparkQuery:
 
 class QuerySupervisor:
     """`launch` starts the Spark query over a function of (df, batch) and returns it with what it delivers; `batch` is that function, of a
-    batch that may begin. A BoundaryError that it raises means: start the query again, it does not deliver what this batch needs. `on_end`
-    is called once, with what the run failed with; `search` finds the stream that cannot be read, where the Spark query does not read it
-    itself; `half`: the folder of Spark's half of the checkpoint."""
+    batch that may begin. A QueryRestartError that it raises means: start the query again, it does not deliver what this batch needs.
+    `on_end` is called once, with what the run failed with; `search` finds the stream that cannot be read, where the Spark query does not
+    read it itself; `half`: the folder of Spark's half of the checkpoint."""
 
     def __init__(
         self, spark: Any, launch: Launch, batch: Batch, on_end: Callable[[ClashError | None], None], search: Search, half: str

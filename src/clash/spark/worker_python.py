@@ -67,14 +67,14 @@ def _check_there(context: Any) -> None:
     try:
         ((version, missing, executable),) = context.parallelize([list(_NEEDED)], 1).map(probe).collect()
     except Exception as error:
-        line = next((line.strip() for line in str(error).splitlines() if _tells_python(line)), None)
+        line = next((line.strip() for line in str(error).splitlines() if _names_python(line)), None)
         if line is None:
             raise
         raise OptionError("the Python of Spark's workers does not run", f"{context.pythonExec}: {line[:300]}", hint) from None
     _refuse_unfit(executable, version, missing, hint)
 
 
-def _tells_python(line: str) -> bool:
+def _names_python(line: str) -> bool:
     return "Cannot run program" in line or "PYTHON_VERSION_MISMATCH" in line
 
 

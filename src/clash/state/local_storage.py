@@ -217,14 +217,19 @@ class LocalStorage:
     def _flush_folders(self, folder: str, up_to_root: bool) -> None:
         """Make a new name durable by flushing its folder, and new folders by flushing those above them, up to the root."""
         while len(folder) >= len(self.root):
-            descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
-            try:
-                os.fsync(descriptor)
-            finally:
-                os.close(descriptor)
+            flush_folder(folder)
             if not up_to_root:
                 return
             folder = folder.rpartition("/")[0]
+
+
+def flush_folder(name: str | os.PathLike[str]) -> None:
+    """Make the names in a folder durable."""
+    descriptor = os.open(name, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def map_file(name: str) -> pa.Buffer:

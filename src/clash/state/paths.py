@@ -10,6 +10,7 @@ import itertools
 import os
 import re
 import secrets
+from pathlib import Path
 
 from clash.errors import StateError
 
@@ -56,6 +57,12 @@ def _is_text(path: str) -> bool:
 def check_folder(path: str) -> str:
     """The path itself if it may name a folder; otherwise StateError. The empty path is the root."""
     return path and check_name(path)
+
+
+def absolute_location(location: str | os.PathLike[str]) -> str:
+    """An absolute path, or a URI as it is."""
+    text = os.fspath(location)
+    return (text if ":/" in text else str(Path(text).expanduser().absolute())).rstrip("/")
 
 
 def temporary_name() -> str:

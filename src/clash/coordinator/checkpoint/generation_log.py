@@ -2,7 +2,7 @@
 
 Invariant: a generation is written before the batch that begins it is recorded; one whose batch was never recorded is left over from a
 process that was killed in between: the next start deletes it, and its number is used again. One that has ended is added to the history,
-which tells what ran when, and why; its record stays only as long as stored rows were laid out under it.
+which says what ran when, and why; its record stays only as long as stored rows were laid out under it.
 """
 
 from __future__ import annotations
