@@ -16,6 +16,7 @@ import pytest
 
 from clash.errors import CheckpointError, StateError
 from clash.state.checkpoint_lock import lock_checkpoint
+from clash.state.file_lock import FileLock
 from clash.state.lock_owner import held_here, read_owner, this_process
 from clash.state.storage import ArrowStorage, open_storage
 
@@ -39,6 +40,18 @@ def test_a_released_lock_leaves_nothing_that_it_made(tmp_path: Path) -> None:
     storage.write("job.json", [b"{}"])
     lock.release()
     assert [str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*")] == ["a", "a/clash", "a/clash/job.json"]
+
+
+def test_a_checkpoint_that_is_moved_and_another_in_its_place(tmp_path: Path) -> None:
+    """As a restore moves one aside: its lock is given free, and not that of a run which has begun meanwhile."""
+    first = FileLock(tmp_path / "c/clash/lock")
+    (tmp_path / "c").rename(tmp_path / "aside")
+    second = FileLock(tmp_path / "c/clash/lock")
+    first.release()
+    with pytest.raises(CheckpointError, match="another run"):
+        FileLock(tmp_path / "c/clash/lock")
+    second.release()
+    FileLock(tmp_path / "aside/clash/lock").release()
 
 
 def test_folders_that_were_there_stay(tmp_path: Path) -> None:

@@ -71,6 +71,7 @@ def take_backup(checkpoint: str, folder: Path, version: str) -> tuple[Snapshot, 
     if not isinstance(open_storage(f"{location}/clash"), LocalStorage):
         raise OptionError("only local folders can be backed up", checkpoint, STOP_AND_COPY)
     folder = Path(folder).expanduser().absolute()
+    _refuse_overlap(folder, [Path(location)])  # before a folder is made there
     with _locked(folder):
         return _write(of_one_batch(location, _verified), folder, version)
 

@@ -73,13 +73,13 @@ def of_one_batch(location: str, attempt: Callable[[PinnedCheckpoint], _T], *, wi
         before = newest_batch(storage)
         try:
             return attempt(_pin(open_checkpoint(location), with_next, with_results))
-        except ClashError:
+        except ClashError as error:
             if before == failed == newest_batch(storage):  # once may be by chance: generations are compacted after the commit
                 raise
-            failed = before
+            failed, last = before, error
     raise CheckpointError(
         "the job commits batches faster than its checkpoint can be read",
-        f"{storage.label('').rstrip('/')}: {_MAX_TRIES} attempts, the last one at batch {before}",
+        f"{storage.label('').rstrip('/')}: {_MAX_TRIES} attempts; of the last one, at batch {before}: {last.what}, {last.detail}",
         "try again when the job has less to do, or stop it first",
     )
 

@@ -12,8 +12,8 @@ _KAFKA = "Kafka"
 
 
 def read_backlog(query: Any, sources: Mapping[str, int]) -> dict[str, dict[str, int]]:
-    """By stream, the unread `files` or `rows` of its sources; nothing for a stream whose sources do not report it. `sources`: of each stream
-    that the Spark query reads, in its order, the number of its sources."""
+    """By stream, the unread `files` or `rows` of its sources; nothing for a stream whose sources do not report them. `sources`: of each
+    stream that the Spark query reads, in its order, the number of its sources."""
     try:
         execution = query._jsq.streamingQuery()
         if execution.lastExecution() is None:

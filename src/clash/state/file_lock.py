@@ -47,7 +47,8 @@ class FileLock:
     def release(self) -> None:
         if self._descriptor is not None:
             with contextlib.suppress(OSError):
-                self._path.unlink()
+                if self._is_named(self._descriptor):  # the checkpoint may have been moved, and another have its place
+                    self._path.unlink()
             os.close(self._descriptor)
             self._descriptor = None
             self._remove_folders()

@@ -16,8 +16,9 @@ import re
 import time
 from collections.abc import Mapping
 from datetime import UTC, datetime
+from functools import cache
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from urllib.parse import SplitResult, parse_qs, quote, unquote, urlsplit
 
 from clash.errors import StateError
@@ -148,11 +149,17 @@ def _in_file() -> Credentials | None:
 
 def _by_botocore() -> Credentials | None:
     try:
-        session = importlib.import_module("botocore.session").get_session()
+        session = _session()
     except ImportError:
         return None
     found = session.get_credentials()
     if found is None:
         return None
-    frozen = found.get_frozen_credentials()
+    frozen = found.get_frozen_credentials()  # which are fetched again when they are about to expire
     return Credentials(frozen.access_key, frozen.secret_key, frozen.token or "")
+
+
+@cache
+def _session() -> Any:
+    """One per process: it keeps the credentials of a role, which are fetched over the network."""
+    return importlib.import_module("botocore.session").get_session()
