@@ -372,6 +372,9 @@ def test_what_is_refused_changes_nothing(tmp_path: Path) -> None:
         ("something in the checkpoint's place", CheckpointError, {}),
         ("belongs to another checkpoint", CheckpointError, {"to": aside, "results": {"outer": tmp_path / "other/out"}}),
         ("no result folder of that name", OptionError, {"to": aside, "results": {"inner": tmp_path / "x"}}),
+        ("a file lies where a folder is needed", OptionError, {"to": snapshot.path / "backup.json"}),
+        ("a file lies where a folder is needed", OptionError, {"to": snapshot.path / "backup.json" / "c"}),
+        ("a file lies where a folder is needed", OptionError, {"to": aside, "results": {"outer": snapshot.path / "backup.json"}}),
     ):
         with pytest.raises(kind, match=what):
             restore(snapshot, **options)  # type: ignore[arg-type]

@@ -108,11 +108,10 @@ def rollback(
     """Remove the results of batches after the last one that the checkpoint has, so that it can write them again."""
     from clash.operations.opened_checkpoint import locked_checkpoint
     from clash.operations.rollback import find_later_results, remove_later_results
-    from clash.state.paths import absolute_location
 
     with locked_checkpoint(checkpoint) as opened:
         opened.verify()
-        found = find_later_results(opened, map(absolute_location, results or ()))
+        found = find_later_results(opened, results or ())
         last = opened.manifest.batch
         typer.echo(f"{opened.location}: " + (f"batch {last} is the last" if last >= 0 else "no batch is committed"))
         if not found:

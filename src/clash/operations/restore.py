@@ -9,7 +9,7 @@ whose results were taken away: until then a start finds none, and is refused for
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -46,6 +46,7 @@ def restore(snapshot: Snapshot, to: Path | None = None, results: Mapping[str, Pa
     record = snapshot.record
     target = Path(record.checkpoint) if to is None else to.expanduser().absolute()
     places = _places(snapshot, results or {})
+    _refuse_files([target, *places])
     verify_snapshot(snapshot)
     with ExitStack() as locks:
         present = locks.enter_context(_in_place(target, replaces))
@@ -88,6 +89,16 @@ def _places(snapshot: Snapshot, given: Mapping[str, Path]) -> list[Path]:
     if twice:
         raise OptionError("two result folders would be put in one place", str(twice[0]), "give each a folder of its own")
     return places
+
+
+def _refuse_files(places: Iterable[Path]) -> None:
+    """Each is a folder, or can become one."""
+    for place in places:
+        with naming("read", place):
+            existing = next(path for path in (place, *place.parents) if path.exists())
+            is_folder = existing.is_dir()
+        if not is_folder:
+            raise OptionError("a file lies where a folder is needed", str(existing), "name another place")
 
 
 @contextmanager

@@ -11,6 +11,7 @@ from clash.coordinator.control.job import SinkSpec
 from clash.coordinator.control.setup import LiveQuery
 from clash.operations.opened_checkpoint import OpenedCheckpoint
 from clash.protocol.result_files import LATE, STAGING, FileOrigin, origin_of, published_path, staged_path
+from clash.state.paths import absolute_location
 from clash.state.storage import Storage, open_storage
 
 _RESULTS = "results/"
@@ -73,7 +74,7 @@ def known_folders(checkpoint: OpenedCheckpoint, given: Iterable[str] = ()) -> li
         for name in sorted(names):
             add(f"{whose}{name}", name if kind == _RESULTS else None, checkpoint.storage, f"{kind}{name}")
     for uri in given:
-        add("given folder", None, open_storage(uri), "")
+        add("given folder", None, open_storage(absolute_location(uri)), "")
     return list(found.values())
 
 

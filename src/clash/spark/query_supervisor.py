@@ -209,8 +209,10 @@ class QuerySupervisor:
                 if self._exception is not None and not self._waiting:
                     _LOG.error("the run has failed: %s", self._exception)
                 self._state = RunState.ENDED if self._exception is None else RunState.FAILED
-                self._on_end(self._exception)
-                self._done.set()
+                try:
+                    self._on_end(self._exception)
+                finally:
+                    self._done.set()
 
     def _continues(self, error: Exception | None) -> bool:
         """Whether the query is to be started again, after it has ended, perhaps with an error of Spark's."""

@@ -67,8 +67,10 @@ class Run:
         self._supervisor = QuerySupervisor(spark, self._launch, self._batches, self._ended, search, half)
 
     def _ended(self, error: ClashError | None) -> None:
-        self._coordinator.close(error)
-        self._release()
+        try:
+            self._coordinator.close(error)
+        finally:
+            self._release()
 
     def __str__(self) -> str:
         setup, name = self._coordinator.generation.setup, self._launcher.name

@@ -16,6 +16,7 @@ from weakref import WeakKeyDictionary
 
 from clash.errors import OptionError
 from clash.spark.configure import is_local
+from clash.spark.failures import explain_failure
 
 _NEEDED = ("numba", "numpy", "pyarrow")  # by tasks; the package itself is shipped to other machines
 _MAX_SECONDS = 60
@@ -69,7 +70,7 @@ def _check_there(context: Any) -> None:
     except Exception as error:
         line = next((line.strip() for line in str(error).splitlines() if _names_python(line)), None)
         if line is None:
-            raise
+            raise explain_failure(error) from error
         raise OptionError("the Python of Spark's workers does not run", f"{context.pythonExec}: {line[:300]}", hint) from None
     _refuse_unfit(executable, version, missing, hint)
 
