@@ -58,9 +58,12 @@ class ResultPublisher:
     def _places(self, manifest: Manifest, queries: Iterable[LiveQuery]) -> Iterator[tuple[ResultFile, Storage, str, str]]:
         """The batch's files, each with its storage and its path there while it is staged and when it is published."""
         locations = {query.name: query.result_location(self.uri) for query in queries}
+        storages: dict[str, Storage] = {}  # a remote one has a connection of its own
         for file in manifest.files:
             uri, folder = file_location(self.uri, locations, file.destination)
-            yield file, open_storage(uri), staged_path(folder, file.name), published_path(folder, file.name)
+            if uri not in storages:
+                storages[uri] = open_storage(uri)
+            yield file, storages[uri], staged_path(folder, file.name), published_path(folder, file.name)
 
     def delete_handed_over(self, manifest: Manifest, queries: Collection[LiveQuery]) -> None:
         """Deletes the batch's files for functions, which have had them. `queries`: those of the batch."""
