@@ -18,6 +18,7 @@ from typer.testing import CliRunner
 
 from clash.cli.main import app
 from clash.errors import ClashError
+from clash.operations.verify import verify_checkpoint
 
 from . import folders
 from .actions import History
@@ -146,12 +147,21 @@ class World:
         files = self.place.batches(self.base, self.history.case)
         if last is None or last < 0:
             return
+        self._verify()
         wrong = list(self.reader.differences(files, last, last - 1 if outcome.killed else None))
         if wrong:
             raise WrongError(f"after batch {last}, with {[cause.description for cause in self.causes]}: " + "; ".join(wrong))
         unread = [name for name, read in files.items() if name in self._read_streams(files) and len(read) < self.fed]
         if not outcome.killed and unread:
             raise WrongError(f"files of {unread} were not read")
+
+    def _verify(self) -> None:
+        """Where nothing is damaged, `clash checkpoint verify` finds nothing, whatever moment the program was killed at."""
+        if not self.causes and not self.reader.lost:
+            try:
+                verify_checkpoint(str(self.base / CHECKPOINT))
+            except ClashError as error:
+                raise WrongError(f"a whole checkpoint is not verified: {error}") from error
 
     def _read_streams(self, files: Files) -> set[str]:
         first = {stream.name for stream in self.history.case.first_streams}
