@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -146,6 +147,30 @@ def test_what_changes_while_a_run_goes_on_is_not_sealed(name: str, is_continued:
     with pytest.raises(StateError, match="has changed") as changed:
         half.restart(last + 1, seal)
     assert changed.value.detail.startswith(f"{half.folder}/{name}; ")
+
+
+def test_an_entry_of_a_source_that_is_gone_before_it_is_sealed() -> None:
+    """Without it Spark would take the files of that entry for new ones."""
+    half = Half()
+    first = half.run(range(1))
+    second = half.run(range(1, 2))
+    with pytest.raises(StateError, match="is missing") as missing:
+        half.restart(1, replace(second, sources=first.sources))  # as earlier versions sealed it
+    assert missing.value.detail.startswith(f"{half.folder}/sources/0/1; ")
+    half.plan(2)
+    half.storage.delete(["sources/0/2.compact"])
+    with pytest.raises(StateError, match="is missing") as missing:
+        half.half.seal(2)
+    assert missing.value.detail.startswith(f"{half.folder}/sources/0/2; ")
+    assert missing.value.hint.startswith("start again: batch 2 was not begun")
+    assert half.restart(1, second) == {"offsets/2"}  # the batch was not begun: Spark plans it again
+
+
+def test_lines_that_share_a_source_or_are_of_others() -> None:
+    half = Half()
+    half.plan(0)
+    half.put("offsets/0", 'v1\n{}\n{"logOffset":7}\n{"logOffset":7}\n{"logOffset":0}\n{"x":{"logOffset":9}}')
+    assert half.half.seal(0).sources["0"].last == 0
 
 
 def test_a_run_that_starts_spark_again_notices_changes() -> None:

@@ -21,7 +21,7 @@ import json
 import logging
 import re
 import zlib
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
@@ -37,6 +37,7 @@ _METADATA, _SOURCES, _COMPACT = "metadata", "sources", ".compact"
 _SOURCE_FILE = re.compile(rf"([^/]+)/(\d+)(?:{re.escape(_COMPACT)})?")
 _COMMIT = re.compile(rb"v\d+\n(\{.*\})\s*", re.DOTALL)
 _NAMED_SOURCE = re.compile(rb"([A-Za-z_]\w*):")
+_LOG_OFFSET = re.compile(rb'(?:([A-Za-z_]\w*|\d+):)?\{"logOffset":(\d+)\}')
 _NO_OFFSET = b"\n-"  # the line of a source without an offset: `offset_log` adds such lines for new sources
 _PARALLEL_READS = 8  # from storages that are not local, where a read takes long and most of that is waiting
 
@@ -68,6 +69,7 @@ class SparkHalf:
             with ThreadPoolExecutor(_PARALLEL_READS) as pool:
                 logs = list(pool.map(lambda name: _extended(self._storage, name, known.get(name)), folders))
         self._sources = {name: log for name, log in zip(folders, logs, strict=True) if log is not None}
+        self._refuse_incomplete(content, self._sources, batch, f"start again: batch {batch} was not begun, and Spark plans it once more")
         previous = self._offsets.get(batch - 1)
         if previous is None and batch > 0:
             previous = _offsets_crc(self._read(f"{OFFSETS}/{batch - 1}"))
@@ -101,6 +103,7 @@ class SparkHalf:
         self._check_fit(last, newest, max(commits, default=-1))
         if committed is not None:
             self._verify(committed, last, RESTORE, with_previous=newest == last)
+            self._refuse_incomplete(self._read(f"{OFFSETS}/{last}"), committed.sources, last, RESTORE)
         planned = newest == last + 1  # Spark has planned the next batch
         if planned and decided is not None:
             path = self._storage.label(f"{OFFSETS}/{newest}")
@@ -143,6 +146,16 @@ class SparkHalf:
             for number, crc in enumerate(log.crcs, log.first):
                 path = _log_file(self._storage, name, number) or f"{_SOURCES}/{name}/{number}"
                 self._compare(path, crc, partial(_log_file_crc, path), batch, hint)
+
+    def _refuse_incomplete(self, offsets: bytes, logs: Mapping[str, SourceLogSeal], batch: int, hint: str) -> None:
+        """Raises StateError if an entry of a log of files is gone that an entry of the offset log refers to: Spark would take the files of
+        that entry for new ones. Lines may share a source: a log is complete if any line says so."""
+        ends = _log_ends(offsets)
+        for name, log in logs.items():
+            if log.last < ends.get(name, -1) and log.last not in ends.values():
+                what = "a file of Spark's half of the checkpoint is missing"
+                path = self._storage.label(f"{_SOURCES}/{name}/{log.last + 1}")
+                raise StateError(what, f"{path}; batch {batch} depends on it", hint)
 
     def _compare(self, path: str, crc: int, compute: Callable[[bytes], int], batch: int, hint: str) -> None:
         if not self._storage.exists(path):
@@ -205,6 +218,15 @@ def _source_folders(offsets: bytes) -> Iterator[str]:
         yield str(number)
         if named := _NAMED_SOURCE.match(line):
             yield named[1].decode()
+
+
+def _log_ends(offsets: bytes) -> dict[str, int]:
+    """By folder, the last entry in the log of a source of files, as an entry of the offset log says."""
+    ends = {}
+    for number, line in enumerate(offsets.split(b"\n")[2:]):
+        if match := _LOG_OFFSET.fullmatch(line):
+            ends[str(number) if match[1] is None else match[1].decode()] = int(match[2])
+    return ends
 
 
 def _without_new_sources(offsets: bytes) -> bytes:
