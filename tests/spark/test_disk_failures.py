@@ -97,13 +97,15 @@ def small_disk(checkpoint: str) -> Iterator[Path]:
     subprocess.run(["umount", "-l", folder], check=True)
 
 
-def remount(folder: Path, mode: str) -> None:
-    """A disk cannot become read-only while Spark has a file open for writing: then once more, for a minute at most."""
-    for _ in range(600):
+def remount(spark: Any, folder: Path, mode: str) -> None:
+    """A disk cannot become read-only while Spark has a file open for writing: then once more, for a minute at most. Spark does not close
+    a file that it could not write; the JVM does, when it collects garbage."""
+    for _ in range(120):
         done = subprocess.run(["mount", "-o", f"remount,{mode}", folder], capture_output=True, check=False)
         if not done.returncode:
             return
-        time.sleep(0.1)
+        spark._jvm.System.gc()
+        time.sleep(0.5)
     raise AssertionError(done.stderr)
 
 
@@ -120,7 +122,7 @@ def test_a_disk_that_is_full_then_read_only(spark: Any, checkpoint: str, small_d
 
     def make_read_only(batch: int) -> None:
         if batch == 1:
-            remount(small_disk, "ro")
+            remount(spark, small_disk, "ro")
 
     def start(spoil: Callable[[int], None]) -> Any:
         engine = clash.Engine(spark, checkpoint, workers=1)
@@ -142,7 +144,7 @@ def test_a_disk_that_is_full_then_read_only(spark: Any, checkpoint: str, small_d
     (small_disk / "filler").unlink()
     fails(make_read_only, "Read-only file system")
     fails(lambda batch: None, "Read-only file system")
-    remount(small_disk, "rw")
+    remount(spark, small_disk, "rw")
     run = start(lambda batch: None)
     assert run.await_termination(300)
     found = run.results("q").toArrow()

@@ -11,7 +11,6 @@ import typer
 from clash import __version__
 from clash.cli.report import show_error
 from clash.errors import ClashError, OptionError
-from clash.explain.wording import bytes_text
 
 if TYPE_CHECKING:
     from clash.operations.restored_folder import FolderPlan
@@ -32,6 +31,7 @@ def backup(
     """Take a snapshot of a job that runs or not: its state after one batch, with all results up to that batch.
 
     The job is not disturbed. Files that the last snapshot in DIR has are not copied again, but linked to it."""
+    from clash.explain.wording import bytes_text
     from clash.operations.backup import take_backup
 
     snapshot, copied = take_backup(checkpoint, folder, __version__)
@@ -49,6 +49,7 @@ def verify(
     """Check every checksum, and that a start would accept what is there; nothing is changed, and the job may run.
 
     The exit code is 1 if a fault is found; its file is named."""
+    from clash.explain.wording import bytes_text
     from clash.operations.opened_checkpoint import open_checkpoint
     from clash.operations.verify import find, verify_checkpoint, verify_snapshot
 
