@@ -14,7 +14,11 @@ WARM_UP = 0.5  # of the run, in which streams come, compilers work, and what is 
 FLAT = 0.05  # of the mean: what changes by less within an hour is flat
 
 _PANELS: tuple[tuple[str, str, tuple[tuple[str, str, str], ...]], ...] = (
-    ("Memory (PSS)", "MB", (("jvm_pss", "JVM", ORANGE), ("driver_pss", "driver", BLUE), ("workers_pss", "Python workers", GREEN))),
+    (
+        "Memory",
+        "MB",
+        (("jvm_pss", "JVM, PSS", ORANGE), ("driver_private", "driver, private", BLUE), ("workers_pss", "Python workers, PSS", GREEN)),
+    ),
     ("JVM after a full collection", "MB", (("jvm_heap", "heap", ORANGE), ("jvm_metaspace", "outside the heap", PURPLE))),
     ("Objects of the driver's Python", "objects", (("driver_objects", "objects", BLUE),)),
     (
@@ -78,7 +82,7 @@ def trend(seconds: np.ndarray, values: np.ndarray) -> str:
     told = f"{first:.4g}, {middle:.4g}, {last:.4g} in thirds after the warm-up"
     is_count = bool(np.all(values == np.round(values)))
     if abs(change) < FLAT * level or (is_count and abs(last - first) <= 1):
-        return f"flat ({told})"
+        return f"flat, {change:+.2g} an hour ({told})"
     return f"{'grows' if change > 0 else 'falls'} by {abs(change):.3g} an hour, {abs(change) / level:.1%} ({told})"
 
 

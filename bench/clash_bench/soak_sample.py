@@ -16,7 +16,7 @@ from typing import Any
 from clash_bench.monitor import TICKS, _process_tree, _stat
 
 MB = 1e6
-_RELEASED = 1.0  # seconds until what was collected is released
+_COLLECTIONS, _RELEASED = 4, 1.0  # of the JVM, and the seconds until what one has collected is released
 
 
 @dataclass(frozen=True)
@@ -83,13 +83,15 @@ class Sampler:
 
     def collect_garbage(self) -> None:
         """Both collectors: what is left is in use. Python's references to Java objects are released in the background, and so is what Spark
-        keeps for objects that the JVM has collected: the second collection of the JVM finds that."""
+        keeps for objects that the JVM has collected: later collections of the JVM find that, and the smallest heap counts."""
         gc.collect()
         self._types.append(Counter(type(each).__qualname__ for each in gc.get_objects()))
-        for _ in range(2):
+        used = []
+        for _ in range(_COLLECTIONS):
             time.sleep(_RELEASED)
             self._system.gc()
-        self._heap = self._beans.getMemoryMXBean().getHeapMemoryUsage().getUsed() / MB
+            used.append(self._beans.getMemoryMXBean().getHeapMemoryUsage().getUsed() / MB)
+        self._heap = min(used)
 
     def grown_types(self, most: int = 12) -> str:
         """Of which types the driver's Python has more objects than after a third of the collections."""
