@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 from tests.servers import HdfsServer, S3Server
+from tests.task_choice import alternate
 
 settings.register_profile(
     "ci", derandomize=True, deadline=None, database=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow]
@@ -40,7 +41,9 @@ def spark(java: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]
     builder.config("spark.local.dir", str(tmp_path_factory.mktemp("spark"))).config("spark.sql.session.timeZone", "UTC")
     session = clash.configure(builder).getOrCreate()
     session.sparkContext.setLogLevel("OFF")
-    yield session
+    with pytest.MonkeyPatch.context() as patch:
+        alternate(patch)
+        yield session
     session.stop()
 
 

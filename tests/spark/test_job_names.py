@@ -9,14 +9,25 @@ import pytest
 
 import clash
 from clash.spark import job_names
+from clash.spark.task_choice import TaskChoice
 
 from .files import JOIN, declare, write
 
 
-@pytest.mark.parametrize("scanned", [False, True])
-def test_query_jobs_and_stages(spark: Any, checkpoint: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, scanned: bool) -> None:
+@pytest.mark.parametrize(
+    ("scanned", "one_task", "stages"),
+    [
+        (False, False, ["clash shop: batch 0, ingest", "clash shop: batch 0, round 1"]),
+        (False, True, ["clash shop: batch 0, one task"]),
+        (True, False, None),
+    ],
+)
+def test_query_jobs_and_stages(
+    spark: Any, checkpoint: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, scanned: bool, one_task: bool, stages: list[str] | None
+) -> None:
     """Where Spark reads the streams, a job has a description of ours, and its stages have names of Spark's."""
     monkeypatch.setattr(job_names, "is_shown", lambda settings: True)
+    monkeypatch.setattr(TaskChoice, "is_one_task", lambda *_: one_task)
 
     def engine(folder: str) -> Any:
         made = clash.Engine(spark, folder, workers=2, name="shop")
@@ -36,5 +47,5 @@ def test_query_jobs_and_stages(spark: Any, checkpoint: str, tmp_path: Path, monk
     job = max((jobs.apply(at) for at in range(jobs.size())), key=lambda job: job.jobId())
     assert job.description().get() == "clash shop: batch 0"
     names = [store.lastStageAttempt(job.stageIds().apply(at)).name() for at in range(job.stageIds().size())]
-    assert scanned or sorted(names)[:2] == ["clash shop: batch 0, ingest", "clash shop: batch 0, round 1"]
+    assert stages is None or sorted(names)[: len(stages)] == stages
     assert spark.sparkContext.getLocalProperty("callSite.short") is None

@@ -15,7 +15,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 import clash
 from clash.expressions.arrow_types import arrow_type
-from clash.spark.parquet_reader import FileColumn, FileSlice, read_slices, slice_files
+from clash.spark.parquet_reader import Columns, FileColumn, FileSlice, FileSlices, read_slices, readable_files
 
 UTC = pa.timestamp("us", tz="UTC")
 KINDS = {
@@ -67,6 +67,11 @@ def counted(table: pa.Table) -> Counter[str]:
 
 def wanted(kinds: dict[str, str]) -> list[FileColumn]:
     return [FileColumn(name, name, kind) for name, kind in kinds.items()]
+
+
+def slice_files(path_by_stream: dict[str, list[str]], columns: Columns, parts: int, plain_calendar: bool) -> list[FileSlices] | None:
+    files = readable_files(path_by_stream, columns, plain_calendar)
+    return None if files is None else files.slices(parts)
 
 
 def directly(paths: list[Path], kinds: dict[str, str], parts: int = 3) -> pa.Table | None:

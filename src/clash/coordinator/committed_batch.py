@@ -48,6 +48,11 @@ class CommittedBatch:
             event_times={name: clock.max_event_time for name, clock in manifest.clocks.items() if clock.max_event_time is not None},
         )
 
+    @property
+    def task_seconds(self) -> float:
+        """How long all tasks ran, added up; the other activities are parts of these."""
+        return sum(self.seconds.get(activity, 0.0) for activity in ("source", "ingest", "round"))
+
 
 def store_sizes(containers: Iterable[ContainerRecord]) -> dict[str, dict[str, int]]:
     """By store: rows, bytes and containers."""

@@ -9,10 +9,9 @@ import numpy as np
 import pyarrow as pa
 
 from clash.protocol.batch import BATCH_SPEC, BatchSpec
-from clash.protocol.messages import REPORT_KIND, Message, Payload
-from clash.workers.ingest import run_ingest
+from clash.protocol.messages import Payload
 from clash.workers.loaded_plan import LoadedPlan
-from clash.workers.round import run_round
+from clash.workers.whole_batch import run_whole_batch
 
 Partition = list[tuple[str, pa.RecordBatch]]  # record batches by stream
 
@@ -25,21 +24,7 @@ class InProcessTransport:
 
     def run(self, spec: BatchSpec) -> list[Payload]:
         spec = BATCH_SPEC.loads(BATCH_SPEC.dumps(spec))  # as tasks in other processes get it
-        messages: list[Message] = []
-        for number, partition in enumerate(self.partitions):
-            messages += run_ingest(spec, number, partition)
-        for round_number in range(1, spec.rounds + 1):
-            inboxes: list[list[Message]] = [[] for _ in range(spec.workers)]
-            self.random.shuffle(messages)
-            for message in messages:
-                inboxes[message.worker].append(message)
-            messages = []
-            for worker in range(spec.workers):
-                messages += run_round(spec, round_number, worker, inboxes[worker])
-        unread = [message for message in messages if message.kind != REPORT_KIND]
-        if unread:
-            raise AssertionError(f"{unread[0].kind} is left after the last round")
-        return [message.payload for message in messages]
+        return run_whole_batch(spec, self.partitions, self.random.shuffle)
 
 
 def random_partitions(tables: Mapping[str, pa.Table], plan: LoadedPlan, count: int, random: Random) -> list[Partition]:

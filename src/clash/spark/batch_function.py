@@ -23,7 +23,7 @@ from clash.spark.console_log import TASK, TASK_PROPERTY
 from clash.spark.dataframe_job import DataFrameJob
 from clash.spark.failures import RetriedError
 from clash.spark.job_names import JobNames
-from clash.spark.parquet_reader import slice_files
+from clash.spark.parquet_reader import readable_files
 from clash.spark.parquet_streams import ParquetStreams
 from clash.spark.rdd_job import FileSource, RddJob, RddJobs
 from clash.workers.loaded_plan import LoadedPlan, plan_of
@@ -86,6 +86,8 @@ class BatchFunction:
         seal = self.half.seal(batch) if batch == self.coordinator.last + 1 else None
         partitions = max(1, session.sparkContext.defaultParallelism)
         committed = run_batch(self.coordinator, _SparkTransport(self, df), batch, time.time_ns() // 1000, partitions, seal)
+        if self._rdd_jobs is not None:
+            self._rdd_jobs.choice.observe(sum(committed.input.values()), committed.task_seconds)
         self.on_committed(committed, began)
 
     @property
@@ -119,11 +121,11 @@ class BatchFunction:
 
     def _file_job(self, parquet: ParquetStreams, session: Any, spec: BatchSpec, plan: LoadedPlan) -> DataFrameJob | RddJob:
         files, columns = parquet.files_of_batch(plan.streams), parquet.columns(plan)
-        slices = None if files.paths is None else slice_files(files.paths, columns, spec.partitions, parquet.plain_calendar)
-        if slices is not None:
+        readable = None if files.paths is None else readable_files(files.paths, columns, parquet.plain_calendar)
+        if readable is not None:
             if self._rdd_jobs is None:
                 self._rdd_jobs = RddJobs(session.sparkContext, self.names)
-            return self._rdd_jobs.over(FileSource(slices, columns))
+            return self._rdd_jobs.over(FileSource(readable, columns))
         self._scanned = frames = parquet.frames(session, files, columns)
         packed = assign_packed_columns({stream: [(column.name, column.kind) for column in columns[stream]] for stream in frames})
         return DataFrameJob(pack_streams(frames, packed, frozenset(frames)), packed)

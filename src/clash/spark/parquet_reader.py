@@ -1,8 +1,8 @@
 """Reads Parquet files in tasks, without Spark's scan.
 
 Invariant: a file is read here only if its schema guarantees that every value is the one that Spark's scan would give. Where that is not
-certain, `slice_files` returns None and Spark reads the whole batch. As with Spark, rows of different files and tasks are in no particular
-order.
+certain, `readable_files` returns None and Spark reads the whole batch. As with Spark, rows of different files and tasks are in no
+particular order.
 """
 
 from __future__ import annotations
@@ -57,8 +57,24 @@ FileSlices = tuple[FileSlice, ...]  # of one task
 _FileRows = tuple[str, str, list[int]]  # stream, path, and rows per row group
 
 
-def slice_files(files: Mapping[str, Sequence[str]], columns: Columns, parts: int, plain_calendar: bool) -> list[FileSlices] | None:
-    """Divides the rows of all files evenly among `parts` tasks; None if Spark has to read them.
+@dataclass(frozen=True)
+class ReadableFiles:
+    """Files that tasks can read."""
+
+    files: tuple[_FileRows, ...]
+
+    @property
+    def rows(self) -> int:
+        return sum(sum(groups) for _, _, groups in self.files)
+
+    def slices(self, parts: int) -> list[FileSlices]:
+        """Divides the rows of all files evenly among `parts` tasks."""
+        total = self.rows
+        return [tuple(_slices_between(self.files, total * part // parts, total * (part + 1) // parts)) for part in range(parts)]
+
+
+def readable_files(files: Mapping[str, Sequence[str]], columns: Columns, plain_calendar: bool) -> ReadableFiles | None:
+    """The files by stream, if tasks can read all of them; None if Spark has to.
 
     `plain_calendar`: dates and times of a file whose metadata does not say which calendar they are of are taken as they are.
     """
@@ -69,8 +85,7 @@ def slice_files(files: Mapping[str, Sequence[str]], columns: Columns, parts: int
             if groups is None:
                 return None
             file_rows.append((stream, path, groups))
-    total = sum(sum(groups) for _, _, groups in file_rows)
-    return [tuple(_slices_between(file_rows, total * part // parts, total * (part + 1) // parts)) for part in range(parts)]
+    return ReadableFiles(tuple(file_rows))
 
 
 def _slices_between(file_rows: Iterable[_FileRows], low: int, high: int) -> Iterator[FileSlice]:

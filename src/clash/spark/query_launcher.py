@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from clash.coordinator.checkpoint.spark_half import SparkHalf
-from clash.spark.column_packing import PackedColumns, assign_packed_columns, pack_streams
+from clash.spark.column_packing import PackedColumns, assign_packed_columns, pack_streams, union_without_rows
 from clash.spark.offset_log import count_sources, extend_offset_log
 from clash.spark.parquet_streams import StoredColumns, plain_parquet_columns
 from clash.state.failpoints import reach
@@ -47,7 +47,9 @@ class QueryLauncher:
         columns = {name: [(c.name, types[name][c.name]) for c in ingest[name] if c.name in types[name]] for name in read}
         packed = assign_packed_columns(columns)
         self.stored = plain_parquet_columns({name: self.frames[name] for name, _ in packed})
-        return pack_streams(self.frames, packed, frozenset(plan.streams) if self.stored is None else frozenset()), packed
+        if self.stored is not None:
+            return union_without_rows(self.frames, self.stored), packed
+        return pack_streams(self.frames, packed, frozenset(plan.streams)), packed
 
     def reads(self, streams: Collection[str]) -> bool:
         """Whether these are among the sources of the Spark query."""

@@ -1,4 +1,5 @@
-"""The transport over plain RDDs: ingest tasks that read files, then per round a shuffle and a task per worker, then the reports.
+"""The transport over plain RDDs: ingest tasks that read files, then per round a shuffle and a task per worker, then the reports; or, for
+a small batch, one task that does all of it.
 
 Invariant: a message travels from task to task as one byte string, which the JVM copies and never parses. Spark SQL plans nothing: a few
 calls build the whole job, in the thread and the job group of the streaming query.
@@ -22,8 +23,9 @@ from pyspark.serializers import NoOpSerializer
 
 from clash.protocol.batch import BATCH_SPEC, BatchSpec
 from clash.spark.job_names import JobNames
-from clash.spark.parquet_reader import Columns, FileSlices
-from clash.spark.tasks import framed_round, read_task
+from clash.spark.parquet_reader import Columns, ReadableFiles
+from clash.spark.task_choice import TaskChoice
+from clash.spark.tasks import framed_round, from_pieces, read_task, whole_batch_task
 
 _PACKAGE = "org.apache.spark.api.python"
 _BYTES: Any = NoOpSerializer()
@@ -35,8 +37,7 @@ _MAX_COMMAND = 1 << 20  # bytes; PySpark broadcasts a larger one
 class FileSource:
     """The files of a batch."""
 
-    slices: list[FileSlices]
-    """What each ingest task reads."""
+    files: ReadableFiles
     columns: Columns
     """By stream, the columns to read."""
 
@@ -67,6 +68,7 @@ class RddJobs:
         for file in context._python_includes:
             self._includes.add(file)
         self._empty_rdds: dict[int, Any] = {}  # by number of partitions
+        self.choice = TaskChoice()
 
     def over(self, source: FileSource) -> RddJob:
         """The transport of one batch, over its files."""
@@ -75,16 +77,25 @@ class RddJobs:
     def collect(self, spec: BatchSpec, source: FileSource) -> list[bytes]:
         """Runs a batch, and returns the reports of all its tasks."""
         text = BATCH_SPEC.dumps(spec)
+        if not spec.backfill and self.choice.is_one_task(source.files.rows, spec.rounds, spec.partitions):
+            self.names.name_stage(spec.batch, "one task")
+            task = partial(whole_batch_task, text, source.files.slices(1), source.columns)
+            return self._reports(self._map_partitions(self._empty_rdd(1), task))
         self.names.name_stage(spec.batch, "ingest")
-        messages = self._map_partitions(self._empty_rdd(len(source.slices)), partial(read_task, text, source.slices, source.columns))
+        slices = source.files.slices(spec.partitions)
+        messages = self._map_partitions(self._empty_rdd(spec.partitions), partial(read_task, text, slices, source.columns))
         for number in range(1, spec.rounds + 1):
             is_last = number == spec.rounds
             shuffled = self._shuffle(messages, spec.workers)  # its first RDD is the last one of the stage before it
             self.names.name_stage(spec.batch, f"round {number}")
             messages = self._map_partitions(shuffled, partial(framed_round, text, number, is_last))
-        collected = messages.asJavaRDD().collect()
+        return self._reports(messages)
+
+    def _reports(self, tasks: Any) -> list[bytes]:
+        """Runs the job of which these are the last tasks, and returns what they report."""
+        collected = tasks.asJavaRDD().collect()
         self.names.end_job()
-        return [line for at in range(collected.size()) for line in collected.get(at).splitlines()]
+        return from_pieces(collected.get(at) for at in range(collected.size()))
 
     def _empty_rdd(self, partitions: int) -> Any:
         """An RDD without rows: it only determines how many ingest tasks run."""

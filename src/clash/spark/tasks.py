@@ -9,6 +9,7 @@ from __future__ import annotations
 import gc
 import struct
 import sys
+import zlib
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, TextIO, TypeVar
@@ -19,16 +20,20 @@ from pyspark import TaskContext
 
 from clash.errors import ClashError
 from clash.protocol.batch import BATCH_SPEC, BatchSpec
-from clash.protocol.messages import Message
+from clash.protocol.messages import Message, Payload
 from clash.spark.column_packing import PackedColumns, unpack_streams
 from clash.spark.failures import to_travelling
 from clash.spark.parquet_reader import Columns, FileSlices, read_slices
 from clash.workers.ingest import run_ingest
 from clash.workers.round import run_round
+from clash.workers.whole_batch import run_whole_batch
 
 MESSAGE = "target int, kind string, payload binary"
 SCHEMA = pa.schema([("target", pa.int32()), ("kind", pa.string()), ("payload", pa.binary())])
 LARGE = 1 << 20  # bytes: a payload of this size is a record batch of its own, smaller ones share one of about this size
+# Bytes of a report that the driver fetches by one call, as base64. Py4J sends an answer of more than 8,192 characters in two writes; by
+# Nagle's algorithm the kernel keeps the second one back until the first is acknowledged, which the receiver delays by 40 ms.
+PIECE = 6000
 WARM_UP_TASKS = 12  # after which a worker process has loaded all modules and compiled functions that it needs
 
 T = TypeVar("T")
@@ -92,13 +97,40 @@ def read_task(spec: str, slices: Sequence[FileSlices], columns: Columns, partiti
 
 
 def framed_round(spec: str, number: int, is_last: bool, partition: int, frames: Iterable[bytes]) -> Iterator[bytes]:
-    """A round over framed messages. The last round has only reports for a result, in JSON, which leave it as one string of lines."""
+    """A round over framed messages. The last round has only reports for a result."""
 
     def run() -> Iterator[bytes]:
         messages = run_round(BATCH_SPEC.loads(spec), number, partition, map(unframed, frames))
-        return iter([b"\n".join([bytes(message.payload) for message in messages])]) if is_last else addressed(messages)
+        return to_pieces(message.payload for message in messages) if is_last else addressed(messages)
 
     return _with_errors(run)
+
+
+def whole_batch_task(spec: str, slices: Sequence[FileSlices], columns: Columns, partition: int, empty: Iterable[object]) -> Iterator[bytes]:
+    """All tasks of a batch in one; its result is that of a last round."""
+
+    def run() -> Iterator[bytes]:
+        deque(empty, 0)
+        batch = BATCH_SPEC.loads(spec)
+        return to_pieces(run_whole_batch(batch, [read_slices(each, columns, batch.batch) for each in slices]))
+
+    return _with_errors(run)
+
+
+def to_pieces(reports: Iterable[Payload]) -> Iterator[bytes]:
+    """Reports, each a line of JSON, compressed and in pieces of at most `PIECE` bytes; `from_pieces` joins those of all tasks."""
+    packed = zlib.compress(b"".join([bytes(report) + b"\n" for report in reports]), 1)
+    return (packed[at : at + PIECE] for at in range(0, len(packed), PIECE))
+
+
+def from_pieces(pieces: Iterable[bytes]) -> list[bytes]:
+    """The reports in the pieces of several tasks, those of one task together and in order."""
+    rest, lines = b"".join(pieces), list[bytes]()
+    while rest:
+        stream = zlib.decompressobj()
+        lines += stream.decompress(rest).splitlines()
+        rest = stream.unused_data
+    return lines
 
 
 def addressed(messages: Iterable[Message]) -> Iterator[bytes]:

@@ -10,6 +10,7 @@ May import `protocol`, `plan`, `columnar`, `expressions`, `statistics`, `state` 
 | `ingest` | numbers, admits, filters, projects and routes raw tuples |
 | `routing` | splits a block by target worker |
 | `round` | stores and probes what a worker receives in a round |
+| `whole_batch` | runs all tasks of a batch in one process |
 | `probe` | one step of a probe order: a block meets a store |
 | `stores` | the stores of a worker during one round: open, fill, merge |
 | `stored_container` | an open container, read in the terms of a physical plan |
