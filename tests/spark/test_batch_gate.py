@@ -10,7 +10,7 @@ import pytest
 
 from clash.spark.batch_end import QueryRestartError
 from clash.spark.batch_gate import BatchGate, end_between_batches
-from clash.spark.offset_log import extend_offset_log
+from clash.spark.offset_log import fit_offset_log
 
 from .json_files import JsonFiles
 
@@ -38,7 +38,7 @@ def test_ended_between_two_batches(files: JsonFiles, trigger: dict[str, Any]) ->
     assert [batch for batch, _ in files.read] == [0]
     assert (files.root / "spark" / "commits" / "0").exists()
     files.gate = BatchGate()
-    extend_offset_log(files.storage, 3)
+    fit_offset_log(files.storage, 3)
     files.run(files.union("RST"))
     files.check({"R": 3, "S": 3, "T": 3})
 

@@ -31,7 +31,20 @@ def test_ours_where_the_user_has_none() -> None:
     assert clash.configure(builder) is builder
     assert builder._options["spark.sql.adaptive.enabled"] == "true"
     assert builder._options["spark.python.unix.domain.socket.enabled"] == "true"
-    assert builder._options["spark.hadoop.fs.file.impl"].endswith("RawLocalFileSystem")
+    assert builder._options["spark.hadoop.fs.file.impl"] == "clash.spark.LocalFiles"
+    assert Path(builder._options["spark.driver.extraClassPath"]).is_file()
+
+
+def test_classes_of_ours_are_used_where_they_are_on_the_class_path(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not where the user has a class path, and not where a JVM runs."""
+    given = clash.configure(SparkSession.Builder().master("local[2]").config("spark.driver.extraClassPath", "/a.jar"))._options
+    assert given["spark.driver.extraClassPath"] == "/a.jar"
+    assert given["spark.hadoop.fs.file.impl"] == settings("local[2]")["spark.hadoop.fs.file.impl"]
+    assert "spark.driver.extraClassPath" not in clash.configure(SparkSession.Builder().master("spark://h:7077"))._options
+    monkeypatch.setattr(module, "_has_jvm", lambda: True)
+    monkeypatch.setattr(module, "_settings_outside_builder", dict)
+    running = clash.configure(SparkSession.Builder().master("local[2]"))._options
+    assert running["spark.hadoop.fs.file.impl"].endswith("RawLocalFileSystem")
 
 
 def test_files_and_arguments_count_as_set(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from clash.errors import CheckpointError
 from clash.spark.batch_gate import BatchGate
-from clash.spark.offset_log import count_sources, extend_offset_log
+from clash.spark.offset_log import count_sources, fit_offset_log
 
 from .json_files import JsonFiles
 
@@ -25,8 +25,8 @@ def test_a_source_more(spark: Any, files: JsonFiles, version: str) -> None:
         if version == "1":
             with pytest.raises(Exception, match=r"There are \[2\] sources"):
                 files.run(df)
-        assert extend_offset_log(files.storage, 3) is (version == "1")
-        assert not extend_offset_log(files.storage, 3)
+        assert fit_offset_log(files.storage, 3) is (version == "1")
+        assert not fit_offset_log(files.storage, 3)
         files.put("R", 3)
         files.run(df)
     finally:
@@ -41,11 +41,11 @@ def test_a_planned_batch_is_run_as_it_was_planned(files: JsonFiles) -> None:
         files.run(files.union("RS"))
     planned = (files.root / "spark" / "offsets" / "2").read_bytes()
     files.put("R", 3)
-    extend_offset_log(files.storage, 3)
+    fit_offset_log(files.storage, 3)
     patched = (files.root / "spark" / "offsets" / "2").read_bytes()
     assert patched == planned.rstrip(b"\n") + b"\n-"
     (files.root / "spark" / "offsets" / "2").write_bytes(planned)
-    assert extend_offset_log(files.storage, 3)
+    assert fit_offset_log(files.storage, 3)
     files.gate = BatchGate()
     files.run(files.union("RST"))
     files.check({"R": 4, "S": 3, "T": 3})
@@ -60,18 +60,18 @@ def test_checksums_and_shared_sources(files: JsonFiles) -> None:
         (files.root / "spark" / "offsets" / f".{batch}.crc").touch()
     df = r.union(r.selectExpr("'Q' AS stream", "a"))
     assert count_sources(df) == 2
-    assert extend_offset_log(files.storage, 2)
+    assert fit_offset_log(files.storage, 2)
     assert sorted(file.name for file in (files.root / "spark" / "offsets").glob(".*.crc")) == [".0.crc"]
     files.put("R", 3)
     files.run(df)
     found = Counter(stream for _, rows in files.read for stream, _ in rows)
     assert found == {"R": 12, "Q": 3}
     with pytest.raises(CheckpointError, match="more sources") as caught:
-        extend_offset_log(files.storage, 1)
+        fit_offset_log(files.storage, 1)
     assert caught.value.hint
 
 
 def test_an_empty_checkpoint_needs_nothing(files: JsonFiles) -> None:
-    assert not extend_offset_log(files.storage, 3)
+    assert not fit_offset_log(files.storage, 3)
     files.run(files.union("RST"))
     files.check({"R": 3, "S": 3, "T": 3})

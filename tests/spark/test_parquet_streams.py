@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import clash
-from clash.spark.parquet_streams import local_path, plain_parquet_columns
+from clash.spark.parquet_streams import local_path, plain_streams
 from clash.spark.rdd_job import RddJob
 
 from .files import JOIN, counted, declare, expected, table, write
@@ -22,8 +22,8 @@ def test_plain_streams_are_parquet_files_with_columns_chosen_and_renamed(spark: 
 
     def stored(change: Any = lambda df: df, **options: Any) -> Any:
         reader = spark.readStream.schema("a bigint, x string, ts timestamp").options(**options)
-        found = plain_parquet_columns({"R": change(reader.parquet(str(tmp_path / "R")))})
-        return None if found is None else found["R"]
+        found = plain_streams({"R": change(reader.parquet(str(tmp_path / "R")))})
+        return None if found is None else found["R"].columns
 
     assert stored(maxFilesPerTrigger=1) == {"a": "a", "x": "x", "ts": "ts"}
     assert stored(lambda df: df.select("x", "a")) == {"x": "x", "a": "a"}
@@ -35,8 +35,8 @@ def test_plain_streams_are_parquet_files_with_columns_chosen_and_renamed(spark: 
     assert stored(lambda df: df.select("a", "_metadata.file_name")) is None
     assert stored(lambda df: df.union(df)) is None
     lines = spark.readStream.schema("a bigint").json(str(tmp_path / "R"))
-    assert plain_parquet_columns({"R": lines}) is None
-    assert plain_parquet_columns({"R": spark.readStream.format("rate").load()}) is None
+    assert plain_streams({"R": lines}) is None
+    assert plain_streams({"R": spark.readStream.format("rate").load()}) is None
     for setting in ("spark.sql.files.ignoreCorruptFiles", "spark.sql.parquet.fieldId.read.enabled"):
         spark.conf.set(setting, "true")
         assert stored() is None

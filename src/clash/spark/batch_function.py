@@ -55,7 +55,7 @@ class RunningQuery:
     def delivers(self, plan: LoadedPlan) -> bool:
         """Whether it delivers all columns that a plan reads; of plain files all columns can be read at any time."""
         if self.parquet is not None:
-            return self.parquet.stored.keys() >= plan.streams.keys()
+            return self.parquet.streams.keys() >= plan.streams.keys()
         present = {stream: {column for column, _ in columns} for stream, columns in self.columns}
         return all(present.get(stream, set()) >= {column.name for column in ingest.columns} for stream, ingest in plan.ingest.items())
 

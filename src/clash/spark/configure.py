@@ -20,6 +20,7 @@ from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 
 from clash.errors import OptionError
+from clash.spark.java_classes import JAR, LOCAL_FILES
 
 _LOG = logging.getLogger("clash")
 
@@ -63,6 +64,8 @@ def configure(builder: Any) -> Any:
     given = _settings_outside_builder() | {key: str(value) for key, value in builder._options.items()}
     master = given.get("spark.master", "local[*]")
     defaults = settings(master)
+    if is_local(master) and not _has_jvm() and "spark.driver.extraClassPath" not in given:
+        defaults |= {"spark.driver.extraClassPath": str(JAR), "spark.hadoop.fs.file.impl": LOCAL_FILES}
     if is_local(master) and os.environ.setdefault("SPARK_LOCAL_IP", LOOPBACK) != LOOPBACK:  # where Spark's UI listens
         del defaults["spark.driver.bindAddress"], defaults["spark.driver.host"]  # the user has chosen another address
     for key, value in defaults.items():
@@ -87,6 +90,11 @@ def is_local(master: str) -> bool:
     return master == "local" or master.startswith("local[")
 
 
+def _has_jvm() -> bool:
+    """Whether a JVM runs, as under spark-submit: its class path cannot change any more."""
+    return SparkContext._jvm is not None or "PYSPARK_GATEWAY_PORT" in os.environ
+
+
 def _checkpointing_package(version: str) -> str:
     """The Java package of Spark's checkpoint file managers, which moved with Spark 4.1."""
     major, minor = (int(part) for part in version.split(".")[:2])
@@ -96,7 +104,7 @@ def _checkpointing_package(version: str) -> str:
 
 def _settings_outside_builder() -> dict[str, str]:
     """What the user has set in spark-defaults.conf or on a command line."""
-    if SparkContext._jvm is not None or "PYSPARK_GATEWAY_PORT" in os.environ:  # a JVM runs, as under spark-submit: it has read them
+    if _has_jvm():  # it has read them
         SparkContext._ensure_initialized()
         return dict(SparkConf(_jvm=SparkContext._jvm).getAll())
     return dict(_settings_in_file()) | dict(_settings_in_arguments(os.environ.get("PYSPARK_SUBMIT_ARGS", "")))

@@ -1,20 +1,20 @@
-"""Spark's offset log: one more source over the same checkpoint.
+"""Spark's offset log, fitted to the sources of a Spark query over the same checkpoint: more of them than before, or all of them in one.
 
-Invariant: the log is only ever extended by sources that it does not know yet ("-": nothing read so far), so the batches that Spark has
-planned or committed mean what they meant, and extending it again, after a crash in between, changes nothing.
+Invariant: the log is only ever extended by sources that it does not know yet (nothing is read of them), and the offsets of the others stay
+as they are, in the form in which the query reads them. The batches that Spark has planned or committed mean what they meant, and fitting
+the log again, after a crash in between, changes nothing.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
+from clash.coordinator.checkpoint.offset_entry import NO_OFFSET, POSITIONAL, OffsetEntry
+from clash.coordinator.checkpoint.spark_half import OFFSETS
 from clash.errors import CheckpointError
 from clash.state.failpoints import reach
 from clash.state.storage import Storage
-
-_LOG = "offsets"
-_NO_OFFSET = "-"  # how Spark writes that a source has no offset yet
-_POSITIONAL = "v1"  # "v2" names sources: there Spark itself takes an unknown one for a new one
 
 
 def count_sources(df: Any) -> int:
@@ -23,29 +23,30 @@ def count_sources(df: Any) -> int:
     return sum(bool(leaves.apply(at).isStreaming()) for at in range(leaves.size()))
 
 
-def extend_offset_log(storage: Storage, sources: int) -> bool:
-    """Extends the offset log of a checkpoint to so many sources, the new ones last; whether it had fewer.
+def fit_offset_log(storage: Storage, sources: int, is_shared: bool = False) -> bool:
+    """Extends the offset log of a checkpoint to so many sources, the new ones last; whether it was changed. `is_shared`: the sources are
+    one for Spark.
 
     Spark reads the last two entries: the last batch that was planned and the one before it. The older one is written first: if the last
     entry is right, both are.
     """
-    batches = sorted(int(name) for name in storage.list(_LOG) if name.isdigit())[-2:]
+    batches = sorted(int(name) for name in storage.list(OFFSETS) if name.isdigit())[-2:]
     written = False
     for batch in batches:
-        path = f"{_LOG}/{batch}"
-        text = storage.read(path, mapped=False).to_pybytes().decode()
-        version, _metadata, *offsets = text.removesuffix("\n").split("\n")
-        if version != _POSITIONAL or len(offsets) == sources:
+        path = f"{OFFSETS}/{batch}"
+        entry = OffsetEntry.parse(bytes(storage.read(path, mapped=False)))
+        if entry.version != POSITIONAL or (len(entry.lines) == sources and entry.is_shared == is_shared):
             continue
-        if len(offsets) > sources:
+        if len(entry.lines) > sources:
             raise CheckpointError(
                 "the checkpoint knows more sources than the streams have now",
-                f"{storage.label(path)} has {len(offsets)}, the streams of this start {sources}",
+                f"{storage.label(path)} has {len(entry.lines)}, the streams of this start {sources}",
                 "declare the streams as they were when the checkpoint was written, or use another checkpoint folder",
             )
-        storage.delete([f"{_LOG}/.{batch}.crc"])  # a checksum that Hadoop's local file system keeps of what was there
+        storage.delete([f"{OFFSETS}/.{batch}.crc"])  # a checksum that Hadoop's local file system keeps of what was there
         if written:
             reach("between-sources")
-        storage.write(path, ["\n".join([text.removesuffix("\n"), *[_NO_OFFSET] * (sources - len(offsets))]).encode()], durable=True)
+        lines = (*entry.lines, *[NO_OFFSET] * (sources - len(entry.lines)))
+        storage.write(path, [replace(entry, lines=lines, is_shared=is_shared).content()], durable=True)
         written = True
     return written

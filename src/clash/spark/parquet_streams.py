@@ -1,13 +1,15 @@
 """Finds out which streams are plain Parquet files, and which files Spark has assigned to a batch.
 
-Invariant: only Spark decides about offsets. Here its decision is read from the plan of the batch, which has one relation per stream.
+Invariant: only Spark decides about offsets. Here its decision is read: from the plan of the batch, which has one relation per stream, or
+from the source that all streams share.
 """
 
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
@@ -15,6 +17,7 @@ from py4j.java_gateway import JavaClass
 from pyspark.sql import DataFrame
 
 from clash.spark.column_packing import quoted
+from clash.spark.file_streams import FileStreams
 from clash.spark.parquet_reader import Columns, FileColumn
 from clash.workers.loaded_plan import LoadedPlan
 
@@ -34,26 +37,43 @@ _REQUIRED_SETTINGS = {  # under which a scan gives all rows of all files, with c
 }
 _CALENDAR_MODE = "spark.sql.parquet.datetimeRebaseModeInRead"
 
-StoredColumns = dict[str, str]  # column of a stream → column of its files
+
+@dataclass(frozen=True)
+class PlainStream:
+    """A folder of Parquet files whose columns are selected and renamed at most."""
+
+    columns: Mapping[str, str]
+    """By column of the stream, the column of its files."""
+    source: Any
+    """Spark's description of the source."""
+    relation: tuple[int, ...]
+    """What identifies the source in Spark's plans: streams out of one DataFrame have the same."""
+    is_named: bool
+    """Whether the user has named the source; Spark then knows it by that name."""
 
 
-def plain_parquet_columns(frames: Mapping[str, Any]) -> dict[str, StoredColumns] | None:
-    """By stream, the names of its columns in its files.
+PlainStreams = Mapping[str, PlainStream]
 
-    None unless every stream is a folder of Parquet files whose columns are selected and renamed at most.
-    """
-    stored_by_stream = {}
+
+def plain_streams(frames: Mapping[str, Any]) -> PlainStreams | None:
+    """The streams by name, if all of them are plain; otherwise None."""
+    found = {}
     for stream, frame in frames.items():
         if not all(_setting(frame.sparkSession, name) == value for name, value in _REQUIRED_SETTINGS.items()):
             return None
-        stored = _stored_columns(frame)
-        if stored is None:
+        plain = _plain_stream(frame)
+        if plain is None:
             return None
-        stored_by_stream[stream] = stored
-    return stored_by_stream
+        found[stream] = plain
+    return found
 
 
-def _stored_columns(frame: Any) -> StoredColumns | None:
+def can_share_source(streams: PlainStreams) -> bool:
+    """Whether one source can take the place of those of all streams: Spark then knows each of these by its number."""
+    return not any(stream.is_named for stream in streams.values()) and len({stream.relation for stream in streams.values()}) == len(streams)
+
+
+def _plain_stream(frame: Any) -> PlainStream | None:
     """Follows each column through projections, by Spark's expression ids, down to the relation of the files."""
     try:
         node = frame._jdf.queryExecution().analyzed()
@@ -77,7 +97,8 @@ def _stored_columns(frame: Any) -> StoredColumns | None:
         if not options <= _FILE_SELECTION_OPTIONS:
             return None
         stored_names = {field.exprId().id(): field.name() for field in _to_list(node.output())}
-        return {name: stored_names[identity] for name, identity in zip(names, ids, strict=True)}
+        columns = {name: stored_names[identity] for name, identity in zip(names, ids, strict=True)}
+        return PlainStream(columns, source, tuple(stored_names), source.userSpecifiedStreamingSourceName().isDefined())
     except Exception:  # these are internals of Spark, which another version may have renamed: then Spark reads the files
         return None
 
@@ -86,17 +107,18 @@ def _stored_columns(frame: Any) -> StoredColumns | None:
 class BatchFiles:
     """The files that Spark has assigned to a batch, of the streams that have new ones."""
 
-    relations: Mapping[str, Any]
-    """By stream, Spark's relation over its files."""
+    relations: Mapping[str, Callable[[], Any]]
+    """By stream, what returns Spark's relation over its files."""
     paths: Mapping[str, Sequence[str]] | None
     """By stream, the paths of its files; None unless all of them are local Parquet files outside partition folders."""
 
 
 class ParquetStreams:
-    """The streams of a Spark query, all of them plain Parquet files. `stored` is in the order of the union's branches."""
+    """The streams of a Spark query, all of them plain Parquet files, in the order of its sources. `shared`: the one source that they have,
+    if they have not one each."""
 
-    def __init__(self, spark: Any, stored: Mapping[str, StoredColumns]) -> None:
-        self.spark, self.stored = spark, stored
+    def __init__(self, spark: Any, streams: PlainStreams, shared: FileStreams | None) -> None:
+        self.spark, self.streams, self.shared = spark, streams, shared
         self.plain_calendar = _setting(spark, _CALENDAR_MODE) == "corrected"
         # cached, because looking it up takes longer than calling it
         self._wrap_array = JavaClass("scala.collection.immutable.ArraySeq", spark.sparkContext._gateway._gateway_client).unsafeWrapArray
@@ -104,36 +126,51 @@ class ParquetStreams:
     def files_of_batch(self, streams: Container[str]) -> BatchFiles:
         """The files of these streams in the batch that the calling thread, one of the Spark query's, works on."""
         identity = self.spark.sparkContext.getLocalProperty("sql.streaming.queryId")
+        if self.shared is not None:
+            return self._shared_files(self.shared, identity, streams)
         query = self.spark._jsparkSession.streams().get(identity)
         leaves = query.streamingQuery().lastExecution().logical().collectLeaves()
-        if leaves.size() != len(self.stored):
-            raise AssertionError(f"{leaves.size()} sources of {len(self.stored)} streams")
-        relations: dict[str, Any] = {}
+        if leaves.size() != len(self.streams):
+            raise AssertionError(f"{leaves.size()} sources of {len(self.streams)} streams")
+        relations: dict[str, Callable[[], Any]] = {}
         paths: dict[str, list[str]] | None = {}
-        for at, stream in enumerate(self.stored):
+        for at, stream in enumerate(self.streams):
             if stream not in streams:
                 continue
             leaf = leaves.apply(at)
             text = leaf.toString().strip()
             if not text.startswith("Relation"):  # nothing new in this batch
                 continue
-            relation = relations[stream] = leaf.relation()
-            local = self._local_paths(relation) if text.endswith("] parquet") else None
+            relations[stream] = leaf.relation
+            local = self._input_files(leaf.relation()) if text.endswith("] parquet") else None
             if local is None:
                 paths = None
             elif paths is not None:
                 paths[stream] = local
         return BatchFiles(relations, paths)
 
-    def _local_paths(self, relation: Any) -> list[str] | None:
-        names = self._wrap_array(relation.inputFiles()).mkString("\n").split("\n")
-        paths = [path for name in names if (path := local_path(name)) is not None]
-        return paths if len(paths) == len(names) else None
+    def _shared_files(self, shared: FileStreams, query: str, streams: Container[str]) -> BatchFiles:
+        relations: dict[str, Callable[[], Any]] = {}
+        paths: dict[str, list[str]] | None = {}
+        names = list(self.streams)
+        for number, files in shared.files(query).items():
+            stream = names[number]
+            if stream in streams:
+                relations[stream] = partial(shared.relation, query, number)
+                local = _local_paths(files)
+                if local is None:
+                    paths = None
+                elif paths is not None:
+                    paths[stream] = local
+        return BatchFiles(relations, paths)
+
+    def _input_files(self, relation: Any) -> list[str] | None:
+        return _local_paths(self._wrap_array(relation.inputFiles()).mkString("\n").split("\n"))
 
     def columns(self, plan: LoadedPlan) -> Columns:
         """The columns that the plan reads of each stream."""
         return {
-            stream: tuple(FileColumn(column.name, self.stored[stream][column.name], column.type) for column in ingest.columns)
+            stream: tuple(FileColumn(column.name, self.streams[stream].columns[column.name], column.type) for column in ingest.columns)
             for stream, ingest in plan.ingest.items()
         }
 
@@ -143,9 +180,15 @@ class ParquetStreams:
 
         frames = {}
         for stream, relation in files.relations.items():
-            frame = DataFrame(session._jsparkSession.baseRelationToDataFrame(relation), session)
+            frame = DataFrame(session._jsparkSession.baseRelationToDataFrame(relation()), session)
             frames[stream] = frame.select(*(F.col(quoted(column.stored)).alias(column.name) for column in columns[stream]))
         return frames
+
+
+def _local_paths(names: Sequence[str]) -> list[str] | None:
+    """None unless all of them are local paths."""
+    paths = [path for name in names if (path := local_path(name)) is not None]
+    return paths if len(paths) == len(names) else None
 
 
 def local_path(name: str) -> str | None:

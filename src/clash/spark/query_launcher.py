@@ -12,12 +12,16 @@ from typing import Any
 
 from clash.coordinator.checkpoint.spark_half import SparkHalf
 from clash.spark.column_packing import PackedColumns, assign_packed_columns, pack_streams, union_without_rows
-from clash.spark.offset_log import count_sources, extend_offset_log
-from clash.spark.parquet_streams import StoredColumns, plain_parquet_columns
+from clash.spark.file_streams import FileStreams
+from clash.spark.java_classes import file_streams
+from clash.spark.offset_log import count_sources, fit_offset_log
+from clash.spark.parquet_streams import PlainStreams, can_share_source, plain_streams
 from clash.state.failpoints import reach
 from clash.state.private_folders import make_private
 from clash.state.storage import LocalStorage, open_storage
 from clash.workers.loaded_plan import LoadedPlan
+
+_LOG_VERSION = "spark.sql.streaming.offsetLog.formatVersion"  # "2": sources are known by names
 
 
 class QueryLauncher:
@@ -28,7 +32,8 @@ class QueryLauncher:
         self.name = name
         self.half, self.frames = half, dict(frames)
         self._available_now, self._interval = available_now, interval
-        self.stored: dict[str, StoredColumns] | None = None  # where all streams are plain files: Spark is to read none of them
+        self.plain: PlainStreams | None = None  # where all streams are plain files: Spark is to read none of them
+        self.shared: FileStreams | None = None  # the one source of plain files
         self._sources = len(frames)  # so many of the source order are read; a stream that is added later waits for a query
         self._read: frozenset[str] = frozenset()
         self._order: tuple[str, ...] = ()  # of the streams in the Spark query
@@ -46,10 +51,25 @@ class QueryLauncher:
         # A DataFrame may have lost a column that the plan of the last batch read: the next batch begins a plan that does not.
         columns = {name: [(c.name, types[name][c.name]) for c in ingest[name] if c.name in types[name]] for name in read}
         packed = assign_packed_columns(columns)
-        self.stored = plain_parquet_columns({name: self.frames[name] for name, _ in packed})
-        if self.stored is not None:
-            return union_without_rows(self.frames, self.stored), packed
-        return pack_streams(self.frames, packed, frozenset(plan.streams)), packed
+        self.close()
+        self.plain = plain_streams({name: self.frames[name] for name, _ in packed})
+        if self.plain is None:
+            return pack_streams(self.frames, packed, frozenset(plan.streams)), packed
+        self.shared = self._share_source(self.plain)
+        return union_without_rows(self.frames, self.plain) if self.shared is None else self.shared.frame(), packed
+
+    def _share_source(self, streams: PlainStreams) -> FileStreams | None:
+        spark = self.frames[next(iter(streams))].sparkSession
+        java = file_streams(spark.sparkContext)
+        if java is None or not can_share_source(streams) or spark.conf.get(_LOG_VERSION, "1") != "1":
+            return None
+        return FileStreams(spark, java, [stream.source for stream in streams.values()])
+
+    def close(self) -> None:
+        """The Spark query has ended."""
+        if self.shared is not None:
+            self.shared.close()
+            self.shared = None
 
     def reads(self, streams: Collection[str]) -> bool:
         """Whether these are among the sources of the Spark query."""
@@ -69,7 +89,10 @@ class QueryLauncher:
         storage = open_storage(self.half.folder)
         if isinstance(storage, LocalStorage):
             make_private(Path(storage.root))  # before Spark makes it for everybody
-        extend_offset_log(storage, count_sources(packed))
+        if self.shared is None:
+            fit_offset_log(storage, count_sources(packed))
+        else:
+            fit_offset_log(storage, len(self._order), is_shared=True)
         writer = packed.writeStream.foreachBatch(batch).option("checkpointLocation", self.half.folder)
         if self.name is not None:
             writer = writer.queryName(self.name)

@@ -22,6 +22,7 @@ from pyspark.core.rdd import _prepare_for_python_RDD
 from pyspark.serializers import NoOpSerializer
 
 from clash.protocol.batch import BATCH_SPEC, BatchSpec
+from clash.spark.java_classes import jobs
 from clash.spark.job_names import JobNames
 from clash.spark.parquet_reader import Columns, ReadableFiles
 from clash.spark.task_choice import TaskChoice
@@ -69,6 +70,7 @@ class RddJobs:
             self._includes.add(file)
         self._empty_rdds: dict[int, Any] = {}  # by number of partitions
         self.choice = TaskChoice()
+        self._jobs, self._java_context = jobs(context), context._jsc.sc()
 
     def over(self, source: FileSource) -> RddJob:
         """The transport of one batch, over its files."""
@@ -93,7 +95,7 @@ class RddJobs:
 
     def _reports(self, tasks: Any) -> list[bytes]:
         """Runs the job of which these are the last tasks, and returns what they report."""
-        collected = tasks.asJavaRDD().collect()
+        collected = tasks.asJavaRDD().collect() if self._jobs is None else self._jobs.collect(self._java_context, tasks, self.names.prefix)
         self.names.end_job()
         return from_pieces(collected.get(at) for at in range(collected.size()))
 

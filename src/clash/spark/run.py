@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time as clock
 from collections.abc import Callable, Collection, Mapping
+from contextlib import suppress
 from typing import Any
 
 import pyarrow as pa
@@ -70,6 +71,7 @@ class Run:
         try:
             self._coordinator.close(error)
         finally:
+            self._launcher.close()
             self._release()
 
     def __str__(self) -> str:
@@ -114,8 +116,8 @@ class Run:
     def _launch(self, batch: Batch) -> tuple[Any, PackedColumns]:
         coordinator = self._coordinator
         packed, columns = self._launcher.pack(coordinator.sources.order, coordinator.changes.setup.needed, self._batches.required)
-        stored = self._launcher.stored
-        self._batches.launched(columns, None if stored is None else ParquetStreams(self._spark, stored))
+        plain = self._launcher.plain
+        self._batches.launched(columns, None if plain is None else ParquetStreams(self._spark, plain, self._launcher.shared))
         return self._launcher.start(packed, batch), columns
 
     def _committed(self, committed: CommittedBatch, began: float) -> None:
@@ -232,8 +234,16 @@ class Run:
             return {}
         now = clock.monotonic()
         if now - self._backlog_read > _BACKLOG_INTERVAL:
-            self._backlog_read, self._last_backlog = now, read_backlog(self._supervisor.handle, self._launcher.sources())
+            self._backlog_read, self._last_backlog = now, self._read_backlog()
         return self._last_backlog
+
+    def _read_backlog(self) -> dict[str, dict[str, int]]:
+        shared, sources = self._launcher.shared, self._launcher.sources()
+        if shared is None:
+            return read_backlog(self._supervisor.handle, sources)
+        with suppress(Exception):  # Spark may have been stopped
+            return {stream: {"files": files} for stream, files in zip(sources, shared.backlog(), strict=True)}
+        return {}
 
     @property
     def recent_progress(self) -> list[dict[str, Any]]:

@@ -12,7 +12,7 @@ import pytest
 from clash.coordinator.checkpoint.spark_half import SparkHalf
 from clash.coordinator.checkpoint.spark_seal import SourceLogSeal, SparkSeal
 from clash.errors import CheckpointError, StateError
-from clash.spark.offset_log import extend_offset_log
+from clash.spark.offset_log import fit_offset_log
 
 _names = itertools.count()
 
@@ -99,7 +99,7 @@ def test_a_process_continues_the_seal_of_another() -> None:
 def test_new_sources_in_the_offset_log_change_no_seal() -> None:
     half = Half()
     seal = half.run(range(3))
-    assert extend_offset_log(half.storage, 4)
+    assert fit_offset_log(half.storage, 4)
     assert half.restart(2, seal) == set()
     assert half.half.seal(2) == seal
 

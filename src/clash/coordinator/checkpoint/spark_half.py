@@ -25,6 +25,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
+from clash.coordinator.checkpoint.offset_entry import OffsetEntry
 from clash.coordinator.checkpoint.spark_seal import SourceLogSeal, SparkSeal
 from clash.errors import CheckpointError, StateError
 from clash.state.json_records import RESTORE
@@ -36,9 +37,8 @@ OFFSETS, COMMITS = "offsets", "commits"
 _METADATA, _SOURCES, _COMPACT = "metadata", "sources", ".compact"
 _SOURCE_FILE = re.compile(rf"([^/]+)/(\d+)(?:{re.escape(_COMPACT)})?")
 _COMMIT = re.compile(rb"v\d+\n(\{.*\})\s*", re.DOTALL)
-_NAMED_SOURCE = re.compile(rb"([A-Za-z_]\w*):")
-_LOG_OFFSET = re.compile(rb'(?:([A-Za-z_]\w*|\d+):)?\{"logOffset":(\d+)\}')
-_NO_OFFSET = b"\n-"  # the line of a source without an offset: `offset_log` adds such lines for new sources
+_NAMED_SOURCE = re.compile(r"([A-Za-z_]\w*):")
+_LOG_OFFSET = re.compile(r'(?:([A-Za-z_]\w*|\d+):)?\{"logOffset":(\d+)\}')
 _PARALLEL_READS = 8  # from storages that are not local, where a read takes long and most of that is waiting
 
 
@@ -214,31 +214,23 @@ class SparkHalf:
 def _source_folders(offsets: bytes) -> Iterator[str]:
     """The folders that the sources of an entry of the offset log may have: a source without files has none. They are numbered, except for
     sources that a user has named; several lines may share a source."""
-    for number, line in enumerate(_without_new_sources(offsets).split(b"\n")[2:]):
+    for number, line in enumerate(OffsetEntry.parse(offsets).without_new_sources().lines):
         yield str(number)
         if named := _NAMED_SOURCE.match(line):
-            yield named[1].decode()
+            yield named[1]
 
 
 def _log_ends(offsets: bytes) -> dict[str, int]:
     """By folder, the last entry in the log of a source of files, as an entry of the offset log says."""
     ends = {}
-    for number, line in enumerate(offsets.split(b"\n")[2:]):
+    for number, line in enumerate(OffsetEntry.parse(offsets).lines):
         if match := _LOG_OFFSET.fullmatch(line):
-            ends[str(number) if match[1] is None else match[1].decode()] = int(match[2])
+            ends[str(number) if match[1] is None else match[1]] = int(match[2])
     return ends
 
 
-def _without_new_sources(offsets: bytes) -> bytes:
-    """An entry of the offset log without the lines that `offset_log` may add at its end at any time."""
-    content = offsets.rstrip(b"\n")
-    while content.endswith(_NO_OFFSET):
-        content = content.removesuffix(_NO_OFFSET)
-    return content
-
-
 def _offsets_crc(content: bytes) -> int:
-    return zlib.crc32(_without_new_sources(content))
+    return zlib.crc32(OffsetEntry.parse(content).without_new_sources().content())
 
 
 def _log_file(storage: Storage, source: str, number: int) -> str | None:
