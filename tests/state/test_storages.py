@@ -156,7 +156,7 @@ def test_sweep_deletes_what_a_killed_writer_left(kind: str, tmp_path: Path, monk
     if isinstance(storage, ArrowStorage):
         monkeypatch.setattr(storage, "_rename", lambda old, new: None)
     else:
-        monkeypatch.setattr(Path, "replace", lambda old, new: None)
+        monkeypatch.setattr(os, "replace", lambda old, new: None)
     storage.write("a/g", [b"left under its temporary name"])
     storage.write("h", [b"left under its temporary name"])
     assert storage.list("", recursive=True) == ["a/f"]

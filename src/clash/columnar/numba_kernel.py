@@ -75,7 +75,9 @@ def load_eight_bytes(context: Any, array: Any, position: Any) -> Any:
 
 def kernel_view(array: NDArray[Any], dtype: type[np.generic]) -> NDArray[Any]:
     """The read-only view that kernels take; a copy only if the array has another type, is not contiguous or not aligned."""
-    view = np.require(array, dtype, ("C", "A")).view()
+    flags = array.flags  # np.require checks the same, in ten times the time
+    plain = array.dtype == dtype and flags.c_contiguous and flags.aligned
+    view = array.view() if plain else np.require(array, dtype, ("C", "A")).view()
     view.flags.writeable = False
     return view
 

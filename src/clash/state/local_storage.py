@@ -14,6 +14,7 @@ import errno
 import os
 import stat
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +36,7 @@ class LocalStorage:
     def __init__(self, root: str | os.PathLike[str]) -> None:
         if not os.fspath(root):
             raise StateError("a location is empty", "''", "name a folder, such as /data/checkpoint")
-        self.root = str(Path(root).absolute())
+        self.root = _absolute(os.fspath(root))
         self._prefix = self.root.rstrip("/") + "/"
         self._known_mode: int | None = None
 
@@ -63,10 +64,10 @@ class LocalStorage:
                         os.fsync(descriptor)
                 finally:
                     os.close(descriptor)  # network file systems may report a full disk only on close
-                Path(temporary).replace(target)
+                os.replace(temporary, target)
             except BaseException:
                 with contextlib.suppress(OSError):
-                    Path(temporary).unlink()
+                    os.unlink(temporary)
                 raise
             if durable:
                 self._flush_folders(folder, up_to_root=folder_is_new)
@@ -81,7 +82,7 @@ class LocalStorage:
         name = self._prefix + check_name(path)
         try:
             # a pipe would be waited for, a device may have no end
-            if not stat.S_ISREG(os.stat(name).st_mode):  # noqa: PTH116
+            if not stat.S_ISREG(os.stat(name).st_mode):
                 raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
             return map_file(name) if mapped else pa.py_buffer(Path(name).read_bytes())
         except OSError as error:
@@ -90,14 +91,16 @@ class LocalStorage:
     def exists(self, path: str) -> bool:
         name = self._prefix + check_name(path)
         try:
-            return Path(name).is_file()
+            return stat.S_ISREG(os.stat(name).st_mode)
         except OSError as error:
+            if error.errno in (errno.ENOENT, errno.ENOTDIR, errno.ELOOP):
+                return False
             raise storage_error("read", name, error) from error
 
     def size(self, path: str) -> int:
         name = self._prefix + check_name(path)
         try:
-            return Path(name).stat().st_size
+            return os.stat(name).st_size
         except OSError as error:
             raise storage_error("read", name, error) from error
 
@@ -109,7 +112,7 @@ class LocalStorage:
         for path in paths:
             name = self._own(path)
             try:
-                Path(name).unlink()
+                os.unlink(name)
             except (FileNotFoundError, NotADirectoryError):
                 continue
             except OSError as error:
@@ -118,18 +121,18 @@ class LocalStorage:
         self._prune(folders)
 
     def move(self, source: str, target: str) -> None:
-        old, new = Path(self._own(source)), Path(self._own(target))
+        old, new = self._own(source), self._own(target)
         try:
             for attempt in range(_MAX_TRIES):
                 try:
-                    old.replace(new)
+                    os.replace(old, new)
                     break
                 except FileNotFoundError:
-                    if not old.exists():
-                        raise missing_file(str(old)) from None
+                    if not os.path.exists(old):
+                        raise missing_file(old) from None
                     if attempt == _MAX_TRIES - 1:
                         raise
-                    self._create_folder(str(new.parent))
+                    self._create_folder(new.rpartition("/")[0])
         except OSError as error:
             raise storage_error("moved", f"{old} -> {new}", error) from error
         self._prune({source.rpartition("/")[0]})
@@ -179,7 +182,7 @@ class LocalStorage:
         """What the root permits."""
         if self._known_mode is None:
             try:
-                self._known_mode = stat.S_IMODE(Path(self.root).stat().st_mode) & 0o777 | 0o700
+                self._known_mode = stat.S_IMODE(os.stat(self.root).st_mode) & 0o777 | 0o700
             except OSError:
                 return 0o777
         return self._known_mode
@@ -188,12 +191,12 @@ class LocalStorage:
         """Create a folder. Other processes may delete it, or one above it, at the same time: the caller notices that and tries again."""
         with contextlib.suppress(FileNotFoundError, FileExistsError):
             if folder.startswith(self._prefix):
-                Path(self.root).mkdir(parents=True, exist_ok=True)
+                os.makedirs(self.root, exist_ok=True)
                 for end in (*(n for n, sign in enumerate(folder) if sign == "/" and n > len(self._prefix)), len(folder)):
                     with contextlib.suppress(FileExistsError):
-                        Path(folder[:end]).mkdir(mode=self._mode)
+                        os.mkdir(folder[:end], self._mode)
             else:
-                Path(folder).mkdir(parents=True, exist_ok=True)
+                os.makedirs(folder, exist_ok=True)
 
     def _create_file(self, path: str, folder: str) -> tuple[int, bool]:
         """Create a file; its descriptor, and whether the folder was created. That is tried only after a failure: most folders exist."""
@@ -211,7 +214,7 @@ class LocalStorage:
         for folder in folders:
             with contextlib.suppress(OSError):
                 while folder:
-                    Path(self._prefix + folder).rmdir()
+                    os.rmdir(self._prefix + folder)
                     folder = folder.rpartition("/")[0]
 
     def _flush_folders(self, folder: str, up_to_root: bool) -> None:
@@ -230,6 +233,16 @@ def flush_folder(name: str | os.PathLike[str]) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def _absolute(root: str) -> str:
+    return _plain_path(root) if root.startswith("/") else str(Path(root).absolute())
+
+
+@lru_cache(256)  # a batch opens the same storages a dozen times
+def _plain_path(root: str) -> str:
+    """Without repeated and trailing slashes."""
+    return str(Path(root))
 
 
 def map_file(name: str) -> pa.Buffer:
