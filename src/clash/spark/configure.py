@@ -38,10 +38,6 @@ EVERYWHERE: Mapping[str, str] = {
 ON_ONE_MACHINE: Mapping[str, str] = {
     # batches are short: the JVM's second compiler (C2) costs more than its code gains, also in the longest runs measured
     "spark.driver.extraJavaOptions": "-XX:+UseParallelGC -XX:TieredStopAtLevel=1",
-    # no .crc files, which double what Spark's half of the checkpoint costs a batch and miss every file that is gone: the seal that our
-    # half keeps of it (`clash.coordinator.checkpoint.spark_half`) covers more
-    "spark.hadoop.fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
-    "spark.hadoop.fs.s3a.fast.upload.buffer": "bytebuffer",  # its files on disk need the class that the line above replaces
     # the log of a source of files keeps as many batches as the other logs, and not those of ten minutes beside, which is meant for
     # storages whose lists are late
     "spark.sql.streaming.fileSource.log.cleanupDelay": "0s",
@@ -65,6 +61,7 @@ def configure(builder: Any) -> Any:
     master = given.get("spark.master", "local[*]")
     defaults = settings(master)
     if is_local(master) and not _has_jvm() and "spark.driver.extraClassPath" not in given:
+        # Hadoop's own class starts a process for every file that it creates; without ours it stays: checksums count for more than time
         defaults |= {"spark.driver.extraClassPath": str(JAR), "spark.hadoop.fs.file.impl": LOCAL_FILES}
     if is_local(master) and os.environ.setdefault("SPARK_LOCAL_IP", LOOPBACK) != LOOPBACK:  # where Spark's UI listens
         del defaults["spark.driver.bindAddress"], defaults["spark.driver.host"]  # the user has chosen another address
