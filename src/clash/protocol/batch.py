@@ -66,6 +66,13 @@ class BatchSpec:
     relayout: tuple[RelayoutRange, ...] = ()
     backfill: tuple[BackfillRange, ...] = ()
     tuning: Tuning = field(default_factory=Tuning)
+    is_one_task: bool = False
+    """One task does the work of all workers: it reads the containers of all of them, and writes containers that all of them share."""
+
+    @property
+    def tasks(self) -> int:
+        """Of each round."""
+        return 1 if self.is_one_task else self.workers
 
 
 BATCH_SPEC: Codec[BatchSpec] = Codec(BatchSpec)

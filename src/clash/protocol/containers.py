@@ -17,6 +17,9 @@ from clash.columnar.block import Ints
 from clash.model.layout import ALL, Layout
 
 
+ALL_SLOTS = -1  # the slot of a container with rows of all workers, which one task wrote
+
+
 @dataclass(frozen=True, slots=True)
 class ContainerRecord:
     """A container file, as manifests list it."""
@@ -28,7 +31,7 @@ class ContainerRecord:
     generation: int
     """The generation that gave its store the layouts under which it was written."""
     slot: int
-    """The worker that wrote it, under that layout."""
+    """The worker that wrote it, under that layout; `ALL_SLOTS` where one task did the work of all workers."""
     rows: int
     bytes: int
     first_arrival: int
@@ -108,9 +111,10 @@ def after_relayout(record: ContainerRecord, ranges: Iterable[RelayoutRange]) -> 
 
 
 def first_copies(containers: Iterable[ContainerRecord], layouts: Mapping[str, Sequence[LayoutVersion]]) -> list[ContainerRecord]:
-    """The containers that together have every row of their stores once: the first copy and, where it is replicated, the first slot."""
+    """The containers that together have every row of their stores once: the first copy and, where it is replicated, the first slot and
+    what all workers share."""
     replicated = {(store, version.generation) for store, versions in layouts.items() for version in versions if version.layouts[0] == ALL}
-    return [r for r in containers if r.copy == 0 and (r.slot == 0 or (r.store, r.generation) not in replicated)]
+    return [r for r in containers if r.copy == 0 and (r.slot in (0, ALL_SLOTS) or (r.store, r.generation) not in replicated)]
 
 
 def oldest_arrivals(containers: Iterable[ContainerRecord]) -> dict[str, int]:

@@ -55,7 +55,7 @@ class IngestReport:
 
 @dataclass(frozen=True)
 class RoundReport:
-    """Of one worker in one round."""
+    """Of one worker in one round, or of one task that did the work of all workers."""
 
     worker: int
     stores: StoreChanges

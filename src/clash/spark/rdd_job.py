@@ -12,7 +12,7 @@ payloads, which copies them.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -78,11 +78,11 @@ class RddJobs:
 
     def collect(self, spec: BatchSpec, source: FileSource) -> list[bytes]:
         """Runs a batch, and returns the reports of all its tasks."""
-        text = BATCH_SPEC.dumps(spec)
         if not spec.backfill and self.choice.is_one_task(source.files.rows, spec.rounds, spec.partitions):
             self.names.name_stage(spec.batch, "one task")
-            task = partial(whole_batch_task, text, source.files.slices(1), source.columns)
+            task = partial(whole_batch_task, BATCH_SPEC.dumps(replace(spec, is_one_task=True)), source.files.slices(1), source.columns)
             return self._reports(self._map_partitions(self._empty_rdd(1), task))
+        text = BATCH_SPEC.dumps(spec)
         self.names.name_stage(spec.batch, "ingest")
         slices = source.files.slices(spec.partitions)
         messages = self._map_partitions(self._empty_rdd(spec.partitions), partial(read_task, text, slices, source.columns))

@@ -72,7 +72,7 @@ def run_ingest(spec: BatchSpec, partition: int, batches: Iterable[tuple[str, pa.
         statistics=task.statistics.collected(),
         seconds={"ingest": time.perf_counter() - began - waited, "source": waited},
     )
-    yield report_message(partition % spec.workers, report)
+    yield report_message(partition % spec.tasks, report)
 
 
 class _IngestTask:

@@ -10,20 +10,24 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from clash.model.layout import ALL, ONE, Layout
-from clash.protocol.containers import ContainerRecord, LayoutVersion
+from clash.protocol.containers import ALL_SLOTS, ContainerRecord, LayoutVersion
 
 
 def containers_for_worker(
     version: LayoutVersion, today: Layout, workers: int, worker: int, records: Iterable[ContainerRecord]
 ) -> Iterator[tuple[ContainerRecord, bool]]:
-    """The containers of an older layout in which rows of this worker may be, and whether rows of other workers are among them."""
+    """The containers of an older layout in which rows of this worker may be, and whether rows of other workers are among them.
+    `workers`: 1 if one task does the work of all of them."""
     if today == ONE and worker != 0:
         return
     copy = version.layouts.index(today) if today in version.layouts else 0
     first, last, mixed = _slot_range(version.layouts[copy], version.slots, today, workers, worker)
+    is_divided = today.kind == "hash" and workers > 1
     for record in records:
-        if record.copy == copy and first <= record.slot <= last:
-            yield record, mixed and today.kind == "hash" and workers > 1
+        if record.copy == copy and record.slot == ALL_SLOTS:
+            yield record, is_divided
+        elif record.copy == copy and first <= record.slot <= last:
+            yield record, mixed and is_divided
 
 
 def _slot_range(layout: Layout, slots: int, today: Layout, workers: int, worker: int) -> tuple[int, int, bool]:

@@ -166,7 +166,7 @@ class _RoundTask:
         step = self.plan.steps[label]
         with self._timed("store"):
             containers = self.stores.open(self.plan.copies[step.store, step.copy])
-        self._count(label, block.rows / (self.spec.workers if step.broadcast else 1), 0)  # a broadcast block is counted once in all
+        self._count(label, block.rows / (self.spec.tasks if step.broadcast else 1), 0)  # a broadcast block is counted once in all
         if not containers or not block.rows:
             return
         pieces = probe_step(self.plan, step, block, containers, self.spec.tuning.block_rows)

@@ -20,7 +20,7 @@ def scatter(
 ) -> Iterator[Message]:
     """The block as messages on the channel. `keys`: the column whose hash decides; `worker`: where the block is, None at ingest."""
     kind, limit = channel.address.kind, spec.tuning.message_bytes
-    if spec.workers == 1 or kind == "one":
+    if spec.tasks == 1 or kind == "one":
         yield from (Message(0, channel.name, payload) for payload in _payloads(block, schema, limit))
     elif channel.stays:
         if worker is None:
@@ -28,12 +28,12 @@ def scatter(
         yield from (Message(worker, channel.name, payload) for payload in _payloads(block, schema, limit))
     elif kind == "all":
         for payload in _payloads(block, schema, limit):
-            yield from (Message(target, channel.name, payload) for target in range(spec.workers))
+            yield from (Message(target, channel.name, payload) for target in range(spec.tasks))
     else:
-        targets = arrival_slots(block, spec.workers) if keys is None else slots(keys, spec.workers, spec.timezone)
-        order, starts = split(targets, spec.workers)
+        targets = arrival_slots(block, spec.tasks) if keys is None else slots(keys, spec.tasks, spec.timezone)
+        order, starts = split(targets, spec.tasks)
         by_target = block.take(order)
-        for target in range(spec.workers):
+        for target in range(spec.tasks):
             start, end = int(starts[target]), int(starts[target + 1])
             if start < end:
                 part = by_target.slice(start, end - start)

@@ -14,9 +14,10 @@ from dataclasses import replace
 
 from clash.columnar.block import Block, concat
 from clash.model.block_columns import ARRIVAL
+from clash.model.layout import ALL
 from clash.plan.physical import StoreCopy
 from clash.protocol.batch import BatchSpec
-from clash.protocol.containers import ContainerRecord, LayoutVersion, after_relayout, describe, split_points
+from clash.protocol.containers import ALL_SLOTS, ContainerRecord, LayoutVersion, after_relayout, describe, split_points
 from clash.protocol.reports import StoreChanges
 from clash.state.container import write_container
 from clash.state.storage import open_storage
@@ -40,7 +41,7 @@ class WorkerStores:
         for record in spec.containers:
             if record.generation != self._today(record.store).generation:
                 self.older.setdefault(record.store, {}).setdefault(record.generation, []).append(record)
-            elif record.slot == worker:
+            elif self._sees(record):
                 self.live.setdefault((record.store, record.copy), []).append(record)
         self.live = {key: _by_age(records) for key, records in self.live.items()}
         self.arrived: dict[CopyKey, list[Block]] = {}
@@ -53,6 +54,14 @@ class WorkerStores:
 
     def _today(self, store: str) -> LayoutVersion:
         return self.spec.layouts[store][-1]
+
+    def _sees(self, record: ContainerRecord) -> bool:
+        """Whether rows of this worker are in a container of today's layout."""
+        if record.slot == ALL_SLOTS:
+            return True
+        if not self.spec.is_one_task:
+            return record.slot == self.worker
+        return record.slot == 0 or self._today(record.store).layouts[record.copy] != ALL  # of a replicated store, one worker has all rows
 
     # ---- filling -----------------------------------------------------------------------------------------------
 
@@ -90,7 +99,7 @@ class WorkerStores:
             older = [
                 replace(s, record=rest) for s in self._older(copy) if (rest := after_relayout(s.record, self.spec.relayout)) is not None
             ]
-            self.opened[key] = older + [written.get(record.path) or self._read(copy, record) for record in self.live.get(key, ())]
+            self.opened[key] = older + [written.get(record.path) or self._read_live(copy, record) for record in self.live.get(key, ())]
         return self.opened[key]
 
     def _older(self, copy: StoreCopy) -> Iterator[StoredContainer]:
@@ -98,8 +107,12 @@ class WorkerStores:
         older = self.older.get(copy.store, {})
         for version in self.spec.layouts[copy.store][:-1]:
             records = older.get(version.generation, ())
-            for record, mixed in containers_for_worker(version, copy.layout, self.spec.workers, self.worker, records):
+            for record, mixed in containers_for_worker(version, copy.layout, self.spec.tasks, self.worker, records):
                 yield self._read(copy, record, self.worker if mixed else None)
+
+    def _read_live(self, copy: StoreCopy, record: ContainerRecord) -> StoredContainer:
+        is_mixed = record.slot == ALL_SLOTS and self.spec.tasks > 1 and copy.layout.kind == "hash"
+        return self._read(copy, record, self.worker if is_mixed else None)
 
     def _read(self, copy: StoreCopy, record: ContainerRecord, worker: int | None = None) -> StoredContainer:
         file = open_file(self.storage, record.path)
@@ -163,7 +176,7 @@ class WorkerStores:
             store=copy.store,
             copy=copy.number,
             generation=self._today(copy.store).generation,
-            slot=self.worker,
+            slot=ALL_SLOTS if self.spec.is_one_task and self.spec.workers > 1 else self.worker,
             rows=block.rows,
             bytes=0,
             first_arrival=int(arrivals.min()),
@@ -179,6 +192,8 @@ class WorkerStores:
         merged: list[ContainerRecord] = []
         expiry = self._expiry(copy, [int(block.ints(name).max()) for name in copy.part_times])
         for record in reversed([r for r in self.live.get((copy.store, copy.number), ()) if r.last_arrival <= last]):
+            if not self._may_replace(copy, record):
+                continue
             if record.rows >= 2 * total or record.rows + total > self.spec.tuning.merge_rows:
                 break
             if self._horizon(copy) is not None and expiry is not None:
@@ -189,6 +204,12 @@ class WorkerStores:
             total += record.rows
             merged.append(record)
         return merged[::-1]
+
+    def _may_replace(self, copy: StoreCopy, record: ContainerRecord) -> bool:
+        """Whether no worker sees rows of the container elsewhere than this task would put them."""
+        if not self.spec.is_one_task:
+            return record.slot != ALL_SLOTS
+        return record.slot == ALL_SLOTS or copy.layout != ALL or self.spec.workers == 1
 
     # ---- expiry ------------------------------------------------------------------------------------------------
 

@@ -1,6 +1,7 @@
-"""A whole batch in one process: ingest, then all rounds of all workers, with messages that never leave memory.
+"""A whole batch in one process: ingest, then all rounds, with messages that never leave memory.
 
-Invariant: it runs the same tasks, with the same messages, as a transport that moves them between processes. Only the place differs.
+Invariant: it runs the same code as the tasks of a transport that moves messages between processes. Where one task does the work of all
+workers (`BatchSpec.is_one_task`), each round has one inbox; otherwise one per worker, as in those tasks.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ def run_whole_batch(spec: BatchSpec, partitions: Iterable[Rows], reorder: Callab
     for number in range(1, spec.rounds + 1):
         if reorder is not None:
             reorder(messages)
-        inboxes: list[list[Message]] = [[] for _ in range(spec.workers)]
+        inboxes: list[list[Message]] = [[] for _ in range(spec.tasks)]
         for message in messages:
             inboxes[message.worker].append(message)
         messages = [message for worker, inbox in enumerate(inboxes) for message in run_round(spec, number, worker, inbox)]
