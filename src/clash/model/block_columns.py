@@ -7,6 +7,8 @@ number) is one integer: larger means later.
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from clash.model.relation import Attribute, Relation
 
 ARRIVAL = "#arrival"
@@ -37,6 +39,7 @@ def edge_mask(label: str) -> str:
     return f"#for {label}"
 
 
+@lru_cache(maxsize=1 << 14)
 def stored_name(attribute: Attribute) -> str:
     """The column of an attribute in the store of its stream, where tuples have no role yet."""
     return str(Attribute(Relation(attribute.relation.stream), attribute.column))

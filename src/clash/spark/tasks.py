@@ -110,15 +110,9 @@ def whole_batch_task(spec: str, slices: Sequence[FileSlices], columns: Columns, 
     """All tasks of a batch in one; its result is that of a last round."""
 
     def run() -> Iterator[bytes]:
-        import time as _t, os as _o, json as _j
-        _s = _t.time()
         deque(empty, 0)
         batch = BATCH_SPEC.loads(spec)
-        r = list(to_pieces(run_whole_batch(batch, [read_slices(each, columns, batch.batch) for each in slices])))
-        if _o.environ.get("CLASH_TRACE"):
-            with open(_o.environ["CLASH_TRACE"], "a") as f:
-                f.write(_j.dumps({"batch": batch.batch, "start": _s, "end": _t.time()}) + "\n")
-        return iter(r)
+        return to_pieces(run_whole_batch(batch, [read_slices(each, columns, batch.batch) for each in slices]))
 
     return _with_errors(run)
 
