@@ -71,4 +71,4 @@ def test_a_format_that_cannot_be_read_is_refused(tmp_path: Path) -> None:
     with pytest.raises(CheckpointError) as refused:
         engine(uri)
     assert "written by another version" in refused.value.what
-    assert f"has format 5, this version reads 6 and {FORMAT}" in refused.value.detail
+    assert f"has format 5, this version reads 6 to {FORMAT}" in refused.value.detail

@@ -70,7 +70,7 @@ def ints(column: pa.Array) -> Ints:
 
 def _nbytes(column: pa.Array) -> int:
     if pa.types.is_primitive(column.type):  # computed in a tenth of the time; which values are NULL hardly counts
-        return len(column) * column.type.bit_width // 8
+        return int(len(column) * column.type.bit_width // 8)
     return int(column.nbytes)
 
 

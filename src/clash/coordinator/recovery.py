@@ -55,6 +55,8 @@ class Recovered:
     first: Generation | None
     """The first generation of a new checkpoint, which is not written yet."""
     is_format_6: bool
+    is_older_format: bool
+    """Its record is written again, with today's format."""
 
     @property
     def running(self) -> RunningSetup:
@@ -77,7 +79,8 @@ def recover(uri: str, job: JobSpec, timezone: str, plan: LogicalPlan | None) -> 
     """Reads and checks, and changes nothing. `plan`: overrides the first plan of a new checkpoint."""
     storage = open_storage(uri)
     new = is_new(storage)
-    is_format_6 = not new and format_of(storage) == FORMAT_6
+    recorded = FORMAT if new else format_of(storage)
+    is_format_6 = recorded == FORMAT_6
     if is_format_6:
         storage = Format6View(storage)
     log = GenerationLog(storage)
@@ -114,6 +117,7 @@ def recover(uri: str, job: JobSpec, timezone: str, plan: LogicalPlan | None) -> 
         newest_generation=newest,
         first=first,
         is_format_6=is_format_6,
+        is_older_format=recorded != FORMAT,
     )
 
 
@@ -128,7 +132,7 @@ def establish(recovered: Recovered, folders: ResultFolders) -> str:
         recovered.sources.write(FORMAT_6 if recovered.is_format_6 else FORMAT)
     storage.delete(log.files_after(recovered.newest_generation))
     folders.claim_at_start(recovered.queries)
-    if recovered.is_format_6:
+    if recovered.is_older_format:
         recovered.sources.write()  # after the folders are marked: in this format a folder without a marker is of others
     if recovered.decision is not None:
         return recovered.decision.plan_path

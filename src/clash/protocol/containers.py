@@ -16,7 +16,6 @@ from clash.codec import Codec
 from clash.columnar.block import Ints
 from clash.model.layout import ALL, Layout
 
-
 ALL_SLOTS = -1  # the slot of a container with rows of all workers, which one task wrote
 
 

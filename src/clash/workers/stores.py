@@ -14,7 +14,7 @@ from dataclasses import replace
 
 from clash.columnar.block import Block, concat
 from clash.model.block_columns import ARRIVAL
-from clash.model.layout import ALL
+from clash.model.layout import ALL, ONE
 from clash.plan.physical import StoreCopy
 from clash.protocol.batch import BatchSpec
 from clash.protocol.containers import ALL_SLOTS, ContainerRecord, LayoutVersion, after_relayout, describe, split_points
@@ -176,7 +176,7 @@ class WorkerStores:
             store=copy.store,
             copy=copy.number,
             generation=self._today(copy.store).generation,
-            slot=ALL_SLOTS if self.spec.is_one_task and self.spec.workers > 1 else self.worker,
+            slot=self._slot(copy),
             rows=block.rows,
             bytes=0,
             first_arrival=int(arrivals.min()),
@@ -184,6 +184,10 @@ class WorkerStores:
             time_ranges=tuple((int(times.min()), int(times.max())) for times in map(block.ints, copy.part_times)),
             split_points=split_points(arrivals, self.spec.tuning.relayout_rows),
         )
+
+    def _slot(self, copy: StoreCopy) -> int:
+        is_shared = self.spec.is_one_task and self.spec.workers > 1 and copy.layout != ONE
+        return ALL_SLOTS if is_shared else self.worker
 
     def _to_merge(self, copy: StoreCopy, block: Block) -> list[ContainerRecord]:
         """The containers that are merged with a block, oldest first: the newest of those that are older than its last row, as long as they

@@ -18,7 +18,8 @@ from clash.errors import CheckpointError
 from clash.state.json_records import read_bytes, read_json, read_record, write_record
 from clash.state.storage import Storage
 
-FORMAT = 7
+FORMAT = 8
+_READABLE = (FORMAT_6, 7, FORMAT)  # format 7 has no containers that workers share
 PATH = "job.json"
 
 
@@ -46,14 +47,14 @@ def format_of(storage: Storage) -> int:
     except (ValueError, RecursionError):
         return FORMAT  # damaged: reading the record says so
     recorded = data.get("format") if isinstance(data, dict) else None
-    if recorded not in (FORMAT, FORMAT_6):
+    if recorded not in _READABLE:
         if recorded is None:
             read_record(storage, PATH, _CODEC)  # raises: it is no such record
         if checksum:
             read_json(storage, PATH)  # raises if it is damaged rather than of another version
         raise CheckpointError(
             "the checkpoint was written by another version of clash",
-            f"{storage.label(PATH)} has format {recorded}, this version reads {FORMAT_6} and {FORMAT}",
+            f"{storage.label(PATH)} has format {recorded}, this version reads {_READABLE[0]} to {FORMAT}",
             "use the version that wrote it, or start anew with empty checkpoint and result folders",
         )
     return int(recorded)
