@@ -6,7 +6,9 @@ learn of it, is only published again, never computed again.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Protocol
 
 from clash.coordinator.checkpoint.spark_seal import SparkSeal
@@ -32,7 +34,9 @@ def run_batch(
 ) -> CommittedBatch:
     """Runs a batch to its end. `now`: the time in microseconds; `partitions`: the number of ingest tasks; `seal`: of Spark's half of the
     checkpoint."""
+    began = time.perf_counter()
     spec = coordinator.begin(batch, now, partitions, seal)
+    decided = time.perf_counter()
     if spec is None:
         return coordinator.publish(batch)
     try:
@@ -40,4 +44,7 @@ def run_batch(
     except BaseException:
         coordinator.abandon(spec)
         raise
-    return coordinator.commit(spec, reports)
+    reported = time.perf_counter()
+    committed = coordinator.commit(spec, reports)
+    seconds = {"decide": decided - began, "job": reported - decided, "commit": time.perf_counter() - reported}
+    return replace(committed, driver_seconds=seconds)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from clash.coordinator.adaptive.generation_cost import GenerationCost
 from clash.coordinator.checkpoint.manifest import BatchSummary, Manifest
@@ -31,6 +31,8 @@ class CommittedBatch:
     watermarks: Mapping[str, int | None]
     event_times: Mapping[str, int]
     """By stream, the largest event time so far."""
+    driver_seconds: Mapping[str, float] = field(default_factory=dict)
+    """By step of the batch loop: `decide`, `job` (until all tasks have reported), `commit`."""
 
     @staticmethod
     def of(manifest: Manifest, results: Mapping[str, tuple[str, ...]]) -> CommittedBatch:

@@ -56,7 +56,7 @@ class Progress:
                     "stores": {store: dict(size) for store, size in committed.stores.items()},
                     "watermarks": {stream: _time_text(micros) for stream, micros in committed.watermarks.items()},
                     "delay": self._delays(now),
-                    "seconds": {**committed.seconds, "batch": seconds},
+                    "seconds": {**committed.seconds, **committed.driver_seconds, "batch": seconds},
                 }
             )
 
