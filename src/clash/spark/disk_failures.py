@@ -41,7 +41,7 @@ class WrittenFolders:
 
     @classmethod
     def of(cls, spark: Any, half: str) -> WrittenFolders:
-        configured = os.environ.get("SPARK_LOCAL_DIRS") or spark.sparkContext.getConf().get("spark.local.dir", "/tmp")
+        configured = os.environ.get("SPARK_LOCAL_DIRS") or spark.sparkContext._conf.get("spark.local.dir", "/tmp")
         return cls(half, tuple(folder for folder in configured.split(",") if folder))
 
 
