@@ -41,9 +41,8 @@ def spark(java: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]
     builder.config("spark.local.dir", str(tmp_path_factory.mktemp("spark"))).config("spark.sql.session.timeZone", "UTC")
     session = clash.configure(builder).getOrCreate()
     session.sparkContext.setLogLevel("OFF")
-    with pytest.MonkeyPatch.context() as patch:
-        alternate(patch)
-        yield session
+    alternate()
+    yield session
     session.stop()
 
 

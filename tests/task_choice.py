@@ -4,11 +4,21 @@ from __future__ import annotations
 
 from itertools import cycle
 
-import pytest
-
+from clash.spark import rdd_job
 from clash.spark.task_choice import TaskChoice
 
 
-def alternate(patch: pytest.MonkeyPatch) -> None:
-    turns = cycle((False, True))
-    patch.setattr(TaskChoice, "is_one_task", lambda self, rows, rounds, cores: next(turns))
+class Alternating(TaskChoice):
+    """The first batch of a run has several tasks."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._turns = cycle((False, True))
+
+    def is_one_task(self, rows: int, rounds: int, cores: int) -> bool:
+        return next(self._turns)
+
+
+def alternate() -> None:
+    """In this process, from now on."""
+    rdd_job.TaskChoice = Alternating  # type: ignore[misc]

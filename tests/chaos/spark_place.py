@@ -21,6 +21,7 @@ from threading import Timer
 import pyarrow.parquet as pq
 import pyspark
 
+from clash.coordinator.checkpoint.offset_entry import NO_OFFSET, OffsetEntry
 from clash.coordinator.checkpoint.spark_half import OFFSETS
 
 from ..oracle.case import Case, table
@@ -105,7 +106,7 @@ def _source_order(text: str) -> list[str]:
 
 
 def _log_offsets(text: str) -> list[int]:
-    return [-1 if line == "-" else int(json.loads(line)["logOffset"]) for line in text.splitlines()[2:]]
+    return [-1 if line == NO_OFFSET else int(json.loads(line)["logOffset"]) for line in OffsetEntry.parse(text.encode()).lines]
 
 
 class RunningSpark:

@@ -22,6 +22,7 @@ from tests.chaos.starts import Start, parts
 from tests.oracle.case import Case, Change
 from tests.oracle.starts import quick_planner
 from tests.recovery import job
+from tests.task_choice import alternate
 
 import clash
 from clash.model.durations import show_duration
@@ -45,6 +46,7 @@ def main(master: str) -> None:
 def session(master: str) -> Any:
     from pyspark.sql import SparkSession
 
+    alternate()
     builder = SparkSession.builder.master(master).config("spark.ui.enabled", "false").config("spark.driver.memory", "1g")
     builder.config("spark.log.level", "ERROR").config("spark.ui.showConsoleProgress", "false")
     builder.config("spark.driver.extraJavaOptions", "-XX:+UseSerialGC -XX:TieredStopAtLevel=1")  # it lives for seconds

@@ -14,10 +14,12 @@ from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent))
+sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import shapes
 
 import clash
+import task_choice
 
 
 def main(master: str, data: Path) -> None:
@@ -34,6 +36,7 @@ def main(master: str, data: Path) -> None:
 def session(master: str) -> Any:
     from pyspark.sql import SparkSession
 
+    task_choice.alternate()
     builder = SparkSession.builder.master(master).config("spark.ui.enabled", "false").config("spark.driver.memory", "1g")
     builder.config("spark.sql.session.timeZone", "UTC").config("spark.log.level", "ERROR").config("spark.ui.showConsoleProgress", "false")
     builder.config("spark.driver.extraJavaOptions", "-XX:+UseSerialGC -XX:TieredStopAtLevel=1")  # it lives for seconds

@@ -12,6 +12,8 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
+from clash.coordinator.checkpoint.offset_entry import NO_OFFSET, OffsetEntry
+
 from . import shapes
 
 Rows = Counter[tuple[Any, ...]]
@@ -51,10 +53,10 @@ def read_by(checkpoint: Path, files: int) -> dict[str, list[int]]:
     """Per stream, the batch of each file, by Spark's own record. Mostly file b is batch b; but a run that is stopped while Spark looks
     for files has them on record already, and the next batch reads one file more. Files that have not been read yet come after all others.
     """
-    offsets = {int(file.name): file.read_text().splitlines() for file in (checkpoint / "spark" / "offsets").glob("[0-9]*")}
+    offsets = {int(file.name): OffsetEntry.parse(file.read_bytes()).lines for file in (checkpoint / "spark" / "offsets").glob("[0-9]*")}
     found: dict[str, list[int]] = {}
     for at, stream in enumerate(shapes.COLUMNS):
-        ends = [(json.loads(lines[2 + at])["logOffset"], batch) for batch, lines in sorted(offsets.items()) if lines[2 + at] != "-"]
+        ends = [(json.loads(lines[at])["logOffset"], batch) for batch, lines in sorted(offsets.items()) if lines[at] != NO_OFFSET]
         found[stream] = [min((batch for end, batch in ends if end >= file), default=UNREAD + file) for file in range(files)]
     return found
 
