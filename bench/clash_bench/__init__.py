@@ -11,6 +11,9 @@ commands calls the function `run` of the module of the same name, which writes C
 | `our_planner`, `candidates` | timed calls of our planner; the number of probe orders |
 | `workloads`, `schemas.json` | random query sets; the paper's schemas |
 | `tpch`, `tpch_run`, `tpch_duckdb`, `tpch_show` | throughput, latency, growth and state over TPC-H |
+| `tpch_latency`, `tpch_sources` | latency of small batches, from several sources and from one, relative to Spark's floor |
+| `waterfall`, `waterfall_plot`, `spark_jobs` | where the time of a micro-batch goes |
+| `compare`, `compare_runs`, `compare_verdict` | two commits measured in alternation |
 | `tpch_data`, `tpch_queries` | TPC-H as streams, and the queries over it |
 | `adaptive`, `adaptive_data`, `adaptive_run`, `adaptive_plot`, `adaptive_paper` | the paper's adaptive experiments |
 | `adaptive_feed`, `adaptive_latency` | streams that are fed in real time, and the latency of their tuples |

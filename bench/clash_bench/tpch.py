@@ -6,8 +6,6 @@ exactly the rows that DuckDB finds in the same files.
 
 from __future__ import annotations
 
-import statistics
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -18,12 +16,13 @@ from clash.plan.options import STRATEGIES, StrategyName
 from clash_bench.tables import note, write
 from clash_bench.tpch_data import Data, tpch_data
 from clash_bench.tpch_duckdb import DuckDBResult, measure_duckdb
+from clash_bench.tpch_latency import measure_latency
 from clash_bench.tpch_queries import first_queries, key_statistics, random_queries, tpch_statistics
 from clash_bench.tpch_run import PARTS, Job, RunResult, run_once, session
-from clash_bench.tpch_show import show_growth, show_latency, show_lines, show_state
+from clash_bench.tpch_show import show_growth, show_lines, show_state
 
 WARM_UP_SCALE, WARM_UP_BATCHES = 0.01, 20
-LATENCY_BATCHES, MEASURED_BATCHES = 85, 60  # of about 1,000 tuples each, at scale 0.01
+LATENCY_BATCHES = 85  # of about 1,000 tuples each, at scale 0.01
 GROWTH = 10  # the factor between the two amounts of data
 
 
@@ -82,35 +81,6 @@ class RunRow:
     """The load of the machine before the run."""
 
 
-@dataclass(frozen=True)
-class LatencyRow:
-    """A line of the CSV file: medians in milliseconds over the last `measured` batches of a run."""
-
-    queries: int
-    strategy: str
-    workers: int
-    run: int
-    batches: int
-    measured: int
-    tuples_per_batch: float
-    trigger: float
-    """From trigger to commit."""
-    lowest: float
-    """The smallest such time."""
-    tenth: float
-    """One batch in ten takes longer than this."""
-    add_batch: float
-    """The parts of `trigger` by Spark's names begin here."""
-    planning: float
-    get_batch: float
-    latest_offset: float
-    wal_commit: float
-    commit_offsets: float
-    tasks: float
-    """Our code, summed over tasks."""
-    load: float
-
-
 def run(
     queries: int,
     random: int,
@@ -153,12 +123,7 @@ def run(
 
         if latency:
             warm_up(strategy)
-            small = tpch_data(WARM_UP_SCALE, LATENCY_BATCHES, data)
-            latency_job = job(WARM_UP_SCALE)
-            runs = [run_once(spark, small, latency_job, check=False) for _ in range(repeat)]
-            rows = [_latency_row(result, latency_job, number) for number, result in enumerate(runs, start=1)]
-            write(out / "tpch-latency.csv", LatencyRow, rows)
-            show_latency(rows)
+            measure_latency(spark, tpch_data(WARM_UP_SCALE, LATENCY_BATCHES, data), job(WARM_UP_SCALE), repeat, out)
         if growth:
             small_lines = measure(scale, batches, strategy, out)
             large_lines = measure(scale * GROWTH, batches * GROWTH, strategy, out)
@@ -218,39 +183,6 @@ def make_row(data: Data, job: Job, number: int, ran: RunResult, duckdb: DuckDBRe
         load=ran.load,
         **parts,
     )
-
-
-def _latency_row(ran: RunResult, job: Job, number: int) -> LatencyRow:
-    last = ran.progress[-MEASURED_BATCHES:]
-    triggers = ran.triggers[-MEASURED_BATCHES:]
-
-    def median(name: str) -> float:
-        return float(statistics.median(entry["durationMs"].get(name, 0) for entry in last))
-
-    return LatencyRow(
-        queries=len(job.queries),
-        strategy=job.strategy,
-        workers=job.workers,
-        run=number,
-        batches=len(ran.progress),
-        measured=len(last),
-        tuples_per_batch=statistics.mean(sum(entry["input"].values()) for entry in last),
-        trigger=statistics.median(triggers),
-        lowest=min(triggers),
-        tenth=statistics.quantiles(triggers, n=10)[-1],
-        add_batch=median("addBatch"),
-        planning=median("queryPlanning"),
-        get_batch=median("getBatch"),
-        latest_offset=median("latestOffset"),
-        wal_commit=median("walCommit"),
-        commit_offsets=median("commitOffsets"),
-        tasks=1000 * statistics.median(_task_seconds(entry["seconds"]) for entry in last),
-        load=ran.load,
-    )
-
-
-def _task_seconds(seconds: Mapping[str, float]) -> float:
-    return sum(seconds.get(name, 0.0) for name in PARTS if name != "source")
 
 
 def _refuse_wrong(lines: list[RunRow], out: Path) -> None:

@@ -20,7 +20,8 @@ from clash.model.statistics import Statistics
 from clash.plan.options import StrategyName
 from clash_bench.monitor import Memory, Monitor, load
 from clash_bench.tpch_data import Data
-from clash_bench.tpch_queries import TABLES, tpch_streams
+from clash_bench.tpch_queries import tpch_streams
+from clash_bench.tpch_sources import stream_frames
 
 CORES = 2
 HEAP = "3g"
@@ -35,6 +36,8 @@ class Job:
     statistics: Statistics
     strategy: StrategyName = "global"
     workers: int = 2
+    one_source: Path | None = None
+    """The folder of the one source of all streams; None if each stream has a source of its own."""
 
 
 @dataclass(frozen=True)
@@ -119,10 +122,8 @@ def _engine(spark: Any, data: Data, job: Job, folder: Path) -> Any:
         adaptive=False,
         statistics=job.statistics,
     )
-    for stream in tpch_streams(job.queries):
-        schema = ", ".join(f"{column} {kind}" for column, kind in TABLES[stream.name].items())
-        reader = spark.readStream.schema(schema).option("maxFilesPerTrigger", 1)
-        engine.stream(stream.name, reader.parquet(str((data.folder / stream.name).absolute())))
+    for name, frame in stream_frames(spark, data, tpch_streams(job.queries), job.one_source).items():
+        engine.stream(name, frame)
     for name, text in job.queries.items():
         engine.query(name, text, sink=sinks.Parquet(folder / name))
     return engine

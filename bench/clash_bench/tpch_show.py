@@ -13,7 +13,9 @@ from clash_bench.tpch_run import PARTS
 
 if TYPE_CHECKING:
     from clash.plan.options import StrategyName
-    from clash_bench.tpch import LatencyRow, RunRow
+    from clash_bench.tpch import RunRow
+    from clash_bench.tpch_latency import LatencyRow
+    from clash_bench.waterfall import WaterfallRow
 
 WIDTH = 110
 
@@ -59,17 +61,38 @@ def show_lines(lines: Sequence[RunRow]) -> None:
 
 def show_latency(rows: Sequence[LatencyRow]) -> None:
     console = _console()
-    first = rows[0]
+    first = next(row for row in rows if row.what == "clash")
     console.print(
         f"\n[bold]{first.queries} queries, batches of {first.tuples_per_batch:,.0f} tuples[/]   {first.strategy}, {first.workers} workers;"
         f" ms, medians of the last {first.measured} batches"
     )
-    names = ("trigger", "lowest", "tenth", "add_batch", "planning", "get_batch", "latest_offset", "wal_commit", "commit_offsets", "tasks")
-    table = _table("run", *(name.replace("_", " ") for name in names), "load")
-    for line in rows:
-        table.add_row(str(line.run), *(f"{getattr(line, name):,.0f}" for name in names), f"{line.load:.1f}")
+    names = ("trigger", "lowest", "tenth")
+    table = _table("run", "sources", "", *names, "of the floor", "tasks", "load")
+    for row in rows:
+        times = (f"{getattr(row, name):,.0f}" for name in names)
+        tasks = "" if row.tasks is None else f"{row.tasks:,.0f}"
+        table.add_row(str(row.run), row.sources, row.what, *times, f"{row.floor_ratio:.2f}×", tasks, f"{row.load:.1f}")
     console.print(table)
-    console.print("[dim]tenth: one batch in ten takes longer; tasks: time of our code, summed over tasks")
+    console.print(
+        "[dim]floor: a batch function that does nothing, over the same sources\n"
+        "tenth: one batch in ten takes longer; tasks: time of our code, summed over tasks"
+    )
+    if all(row.equal for row in rows if row.what == "clash"):
+        console.print("[green]counts and contents equal DuckDB's")
+
+
+def show_waterfall(by_sources: Mapping[str, Sequence[WaterfallRow]]) -> None:
+    """The parts of the median batch, for the best run of each kind of sources."""
+    console = _console()
+    first = next(iter(by_sources.values()))
+    table = _table("ms of the median batch", "", *(f"{sources} source{'s' * (sources != 'one')}" for sources in by_sources))
+    table.columns[1].justify = "left"
+    for at, row in enumerate(first):
+        table.add_row(row.part, f"[dim]{row.group}[/]", *(f"{rows[at].milliseconds:.1f}" for rows in by_sources.values()))
+    sums = (f"[bold]{sum(row.milliseconds for row in rows):.1f}[/]" for rows in by_sources.values())
+    table.add_row("[bold]trigger[/]", "", *sums)
+    console.print()
+    console.print(table)
 
 
 def show_growth(small: Sequence[RunRow], large: Sequence[RunRow]) -> None:

@@ -11,18 +11,21 @@ from typing import Any
 
 import duckdb
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from clash.cli.row_content import Content, file_content, table_content
 from clash.errors import ClashError, OptionError
 from clash.inprocess.engine import InProcessEngine
 from clash.sql import parse_queries
-from clash_bench import tpch
+from clash_bench import tpch, tpch_latency
 from clash_bench.monitor import KINDS, Memory, Monitor
 from clash_bench.tpch_data import Data, tpch_data
 from clash_bench.tpch_duckdb import connect, measure_duckdb
 from clash_bench.tpch_queries import QUERIES, TABLES, first_queries, key_columns, random_queries, table_rows, tpch_statistics, tpch_streams
 from clash_bench.tpch_run import Job, RunResult
+from clash_bench.tpch_sources import write_one_source
+from clash_bench.waterfall import PARTS, WaterfallRow
 
 SCALE, BATCHES = 0.01, 10
 
@@ -166,6 +169,19 @@ def test_monitor_counts_children_that_have_ended() -> None:
     assert monitor.peak["workers"].private == monitor.peak["jvm"].private == 0
 
 
+def test_one_source_has_the_rows_of_all_streams(data: Data, tmp_path: Path) -> None:
+    streams = tpch_streams(first_queries(5))
+    write_one_source(data, streams, tmp_path / "one")
+    files = sorted((tmp_path / "one").iterdir())
+    assert [file.stat().st_mtime for file in files] == sorted({file.stat().st_mtime for file in files})
+    assert len(files) == BATCHES
+    for stream in streams:
+        found = duckdb.sql(f"SELECT {', '.join(TABLES[stream.name])} FROM '{tmp_path}/one/*.parquet' WHERE stream = '{stream.name}'")
+        assert table_content(found.to_arrow_table()) == file_content(f"{data.folder}/{stream.name}/*.parquet")
+    third = pq.read_table(files[3])
+    assert third.num_rows == sum(data.batch(3)[stream.name].num_rows for stream in streams if stream.name in data.batch(3))
+
+
 class InProcessRuns:
     """Stands in for Spark: runs the same job on the in-process transport, and reports it in the same way."""
 
@@ -180,7 +196,10 @@ class InProcessRuns:
         progress = []
         for number in range(data.batches if check else 2):
             done = made.batch({stream.name: batch for stream in streams if (batch := data.batch(number).get(stream.name)) is not None})
-            entry = {"input": done.input, "seconds": done.seconds, "stores": done.stores, "durationMs": {"triggerExecution": 500 + number}}
+            entry = {
+                "batch": number, "input": done.input, "seconds": done.seconds, "stores": done.stores,
+                "durationMs": {"triggerExecution": 500 + number},
+            }  # fmt: skip
             progress.append(entry)
         contents = {name: table_content(made.results(name).slice(int(name == self.spoil))) for name in job.queries} if check else {}
         return RunResult(2.0, progress, dict.fromkeys(KINDS, 1.0), dict.fromkeys(KINDS, Memory(2_000_000, 1, 1)), 0.5, contents)
@@ -192,6 +211,11 @@ def bench(monkeypatch: pytest.MonkeyPatch, root: Path, tmp_path: Path) -> Callab
         runs = InProcessRuns(spoil)
         monkeypatch.setattr(tpch, "session", nullcontext)
         monkeypatch.setattr(tpch, "run_once", runs)
+        monkeypatch.setattr(tpch, "LATENCY_BATCHES", 4)
+        monkeypatch.setattr(tpch_latency, "run_once", runs)
+        monkeypatch.setattr(tpch_latency, "run_floor", lambda *_: [{"triggerExecution": 100 + number} for number in range(4)])
+        monkeypatch.setattr(tpch_latency, "last_job", lambda _: -1)
+        monkeypatch.setattr(tpch_latency, "jobs_after", lambda *_: [])
         defaults = {
             "queries": 5, "random": 0, "scale": 0.002, "batches": 2, "strategy": "global", "workers": 2, "repeat": 1,
             "latency": False, "growth": False, "state": False, "data": root, "out": tmp_path,
@@ -239,5 +263,32 @@ def test_state_growth_and_latency(bench: Callable[..., InProcessRuns], tmp_path:
     ]  # fmt: skip
     assert [line["scale"] for line in read(tmp_path / "tpch-growth.csv")] == ["0.002", "0.004"]
     assert [line["strategy"] for line in read(tmp_path / "tpch-state.csv")] == ["independent", "shared", "global"]
-    assert read(tmp_path / "tpch-latency.csv")[0]["trigger"] == "500.5"
+    assert len(read(tmp_path / "tpch-latency.csv")) == 4
     assert not (tmp_path / "tpch.csv").exists()
+
+
+def test_latency(bench: Callable[..., InProcessRuns], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert bench(latency=True, repeat=2).jobs == [(0.01, 20, "global"), *[(0.01, 4, "global")] * 4]
+    lines = read(tmp_path / "tpch-latency.csv")
+    assert list(lines[0]) == [field.name for field in fields(tpch_latency.LatencyRow)]
+    expected = [(run, sources, what) for run in "12" for sources in ("several", "one") for what in ("floor", "clash")]
+    assert [(line["run"], line["sources"], line["what"]) for line in lines] == expected
+    floor, ours = lines[:2]
+    assert (floor["trigger"], floor["floor_ratio"], floor["equal"], floor["results"]) == ("101.5", "1", "", "")
+    assert (ours["trigger"], ours["equal"], ours["batches"]) == ("501.5", "True", "4")
+    assert float(ours["floor_ratio"]) == pytest.approx(501.5 / 101.5, rel=1e-4)
+    parts = read(tmp_path / "tpch-waterfall.csv")
+    assert list(parts[0]) == [field.name for field in fields(WaterfallRow)]
+    assert len(parts) == 4 * len(PARTS)
+    assert sum(float(part["milliseconds"]) for part in parts[: len(PARTS)]) == pytest.approx(501.5)
+    assert (tmp_path / "tpch-waterfall.png").read_bytes().startswith(b"\x89PNG")
+    shown = capsys.readouterr().out
+    assert "counts and contents equal DuckDB's" in shown
+    assert "501.5" in shown
+
+
+def test_latency_of_wrong_results_is_refused(bench: Callable[..., InProcessRuns], tmp_path: Path) -> None:
+    with pytest.raises(ClashError, match="differ from DuckDB"):
+        bench(spoil="q4", latency=True)
+    assert read(tmp_path / "tpch-latency.csv")[1]["equal"] == "False"
+    assert not (tmp_path / "tpch-waterfall.csv").exists()
