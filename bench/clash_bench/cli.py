@@ -96,6 +96,24 @@ def tpch(
     )
 
 
+@app.command("compare")
+def compare(
+    commit_a: Annotated[str, typer.Argument(metavar="COMMIT_A", help="A branch, tag or hash of the clone.")],
+    commit_b: Annotated[str, typer.Argument(metavar="COMMIT_B", help="What is compared with it.")],
+    what: Annotated[Literal["latency", "throughput"], typer.Option(help="As measured by `tpch`, with or without --latency.")] = "latency",
+    queries: Annotated[int, typer.Option(min=1, help="5 or 10.")] = 5,
+    scale: Annotated[float, typer.Option(min=0.001, max=100.0, help="TPC-H scale factor, for throughput.")] = 0.1,
+    batches: Annotated[int, typer.Option(min=1, max=100_000, help="Micro-batches, for throughput.")] = 10,
+    rounds: Annotated[int, typer.Option(min=4, help="Runs of each commit; with more, smaller differences are told apart.")] = 5,
+    data: Annotated[Path, typer.Option(help="Where generated data is kept.")] = DATA,
+    out: Out = RESULTS,
+) -> None:
+    """Two commits measured in alternation on this machine: is the second one faster, slower, or not told apart?"""
+    if queries not in (5, 10):
+        raise OptionError("no such set of TPC-H queries", f"--queries {queries}", "write 5 or 10")
+    _run("compare", a=commit_a, b=commit_b, what=what, queries=queries, scale=scale, batches=batches, rounds=rounds, data=data, out=out)
+
+
 @app.command("statistics")
 def statistics(
     scale: Annotated[float, typer.Option(min=0.001, max=100.0, help="TPC-H scale factor of the data that estimates are checked on.")] = 0.1,
