@@ -12,7 +12,7 @@ from typing import Any
 from clash.cli.row_content import Content
 from clash.errors import ClashError
 from clash_bench.monitor import load
-from clash_bench.spark_jobs import jobs_after, last_job
+from clash_bench.spark_jobs import SparkJob, jobs_after, last_job
 from clash_bench.tables import note, write
 from clash_bench.tpch_data import Data
 from clash_bench.tpch_duckdb import measure_duckdb
@@ -62,6 +62,8 @@ class LatencyRow:
     commit_offsets: float
     tasks: float | None
     """Our code, summed over tasks."""
+    spark_tasks: float | None
+    """Spark's tasks per batch, on average: 1 if all measured batches ran as one task."""
     results: int | None
     equal: bool | None
     """Whether the results equal DuckDB's."""
@@ -106,9 +108,9 @@ def _measure(
     ran = run_once(spark, data, job)
     last = ran.progress[-MEASURED_BATCHES:]
     row = _row("clash", sources, job, number, [entry["durationMs"] for entry in last], floor_trigger, ran.load)
-    return [replace(floor_row, batches=len(ran.progress)), _with_tuples(row, ran, last, expected)], waterfall(
-        sources, number, last, jobs_after(spark, before)
-    )
+    jobs = jobs_after(spark, before)
+    rows = [replace(floor_row, batches=len(ran.progress)), _with_work(row, ran, last, jobs, expected)]
+    return rows, waterfall(sources, number, last, jobs)
 
 
 def _row(
@@ -130,6 +132,7 @@ def _row(
         tenth=statistics.quantiles(triggers, n=10)[-1],
         floor_ratio=statistics.median(triggers) / floor,
         tasks=None,
+        spark_tasks=None,
         results=None,
         equal=None,
         load=load_before,
@@ -137,12 +140,17 @@ def _row(
     )
 
 
-def _with_tuples(row: LatencyRow, ran: RunResult, last: Sequence[Mapping[str, Any]], expected: Mapping[str, Content]) -> LatencyRow:
+def _with_work(
+    row: LatencyRow, ran: RunResult, last: Sequence[Mapping[str, Any]], jobs: Sequence[SparkJob], expected: Mapping[str, Content]
+) -> LatencyRow:
+    """Adds what a run of ours did, of which `last` are the measured batches."""
+    measured = {entry["batch"] for entry in last}
     return replace(
         row,
         batches=len(ran.progress),
         tuples_per_batch=statistics.mean(sum(entry["input"].values()) for entry in last),
         tasks=1000 * statistics.median(_task_seconds(entry["seconds"]) for entry in last),
+        spark_tasks=sum(len(stage) for job in jobs if job.batch in measured for stage in job.stages) / len(last),
         results=sum(content.rows for content in ran.contents.values()),
         equal=dict(ran.contents) == expected,
     )

@@ -67,15 +67,15 @@ def show_latency(rows: Sequence[LatencyRow]) -> None:
         f" ms, medians of the last {first.measured} batches"
     )
     names = ("trigger", "lowest", "tenth")
-    table = _table("run", "sources", "", *names, "of the floor", "tasks", "load")
+    table = _table("run", "sources", "", *names, "of the floor", "in tasks", "tasks", "load")
     for row in rows:
         times = (f"{getattr(row, name):,.0f}" for name in names)
-        tasks = "" if row.tasks is None else f"{row.tasks:,.0f}"
-        table.add_row(str(row.run), row.sources, row.what, *times, f"{row.floor_ratio:.2f}×", tasks, f"{row.load:.1f}")
+        tasks = ("", "") if row.tasks is None or row.spark_tasks is None else (f"{row.tasks:,.0f}", f"{row.spark_tasks:.1f}")
+        table.add_row(str(row.run), row.sources, row.what, *times, f"{row.floor_ratio:.2f}×", *tasks, f"{row.load:.1f}")
     console.print(table)
     console.print(
         "[dim]floor: a batch function that does nothing, over the same sources\n"
-        "tenth: one batch in ten takes longer; tasks: time of our code, summed over tasks"
+        "tenth: one batch in ten takes longer; in tasks: time of our code, summed over tasks; tasks: Spark's, per batch"
     )
     if all(row.equal for row in rows if row.what == "clash"):
         console.print("[green]counts and contents equal DuckDB's")

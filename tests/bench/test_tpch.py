@@ -20,6 +20,7 @@ from clash.inprocess.engine import InProcessEngine
 from clash.sql import parse_queries
 from clash_bench import tpch, tpch_latency
 from clash_bench.monitor import KINDS, Memory, Monitor
+from clash_bench.spark_jobs import SparkJob, SparkTask
 from clash_bench.tpch_data import Data, tpch_data
 from clash_bench.tpch_duckdb import connect, measure_duckdb
 from clash_bench.tpch_queries import QUERIES, TABLES, first_queries, key_columns, random_queries, table_rows, tpch_statistics, tpch_streams
@@ -197,7 +198,8 @@ class InProcessRuns:
         for number in range(data.batches if check else 2):
             done = made.batch({stream.name: batch for stream in streams if (batch := data.batch(number).get(stream.name)) is not None})
             entry = {
-                "batch": number, "input": done.input, "seconds": done.seconds, "stores": done.stores,
+                "batch": number, "timestamp": "1970-01-01T00:00:00.020+00:00",
+                "input": done.input, "seconds": done.seconds, "stores": done.stores,
                 "durationMs": {"triggerExecution": 500 + number},
             }  # fmt: skip
             progress.append(entry)
@@ -215,7 +217,7 @@ def bench(monkeypatch: pytest.MonkeyPatch, root: Path, tmp_path: Path) -> Callab
         monkeypatch.setattr(tpch_latency, "run_once", runs)
         monkeypatch.setattr(tpch_latency, "run_floor", lambda *_: [{"triggerExecution": 100 + number} for number in range(4)])
         monkeypatch.setattr(tpch_latency, "last_job", lambda _: -1)
-        monkeypatch.setattr(tpch_latency, "jobs_after", lambda *_: [])
+        monkeypatch.setattr(tpch_latency, "jobs_after", lambda *_: [SparkJob(3, 0, 9, ((SparkTask(1, 8, 5),) * 4,))])
         defaults = {
             "queries": 5, "random": 0, "scale": 0.002, "batches": 2, "strategy": "global", "workers": 2, "repeat": 1,
             "latency": False, "growth": False, "state": False, "data": root, "out": tmp_path,
@@ -275,7 +277,7 @@ def test_latency(bench: Callable[..., InProcessRuns], tmp_path: Path, capsys: py
     assert [(line["run"], line["sources"], line["what"]) for line in lines] == expected
     floor, ours = lines[:2]
     assert (floor["trigger"], floor["floor_ratio"], floor["equal"], floor["results"]) == ("101.5", "1", "", "")
-    assert (ours["trigger"], ours["equal"], ours["batches"]) == ("501.5", "True", "4")
+    assert (ours["trigger"], ours["equal"], ours["batches"], ours["spark_tasks"]) == ("501.5", "True", "4", "1")
     assert float(ours["floor_ratio"]) == pytest.approx(501.5 / 101.5, rel=1e-4)
     parts = read(tmp_path / "tpch-waterfall.csv")
     assert list(parts[0]) == [field.name for field in fields(WaterfallRow)]
