@@ -15,32 +15,30 @@ def test_small_batches_are_one_task_and_large_ones_are_not() -> None:
     assert choice.is_one_task(30_000, 1, 1)
 
 
-def test_it_learns_what_rows_and_batches_cost() -> None:
-    costly_rows, costly_batches, both = TaskChoice(), TaskChoice(), TaskChoice()
+def test_it_learns_what_rows_cost_and_how_many_result() -> None:
+    costly_rows, many_results = TaskChoice(), TaskChoice()
     assert costly_rows.is_one_task(5_000, 1, 2)
     for _ in range(20):
-        costly_rows.observe(50_000, 5.0)
-        costly_batches.observe(1_000, 0.1)
-        both.observe(1_000, 0.5)
+        costly_rows.observe(50_000, 0, 5.0)
+        many_results.observe(1_000, 99_000, 0.4)
     assert not costly_rows.is_one_task(5_000, 1, 2)
     assert costly_rows.is_one_task(10, 1, 2)
-    assert costly_batches.is_one_task(5_000, 1, 2)  # every worker would have that cost
-    assert not both.is_one_task(1_000, 1, 2)
-    assert both.is_one_task(1_000, 20, 2)  # so many stages would cost more
+    assert not many_results.is_one_task(1_000, 1, 2)
+    assert many_results.is_one_task(1_000, 20, 2)  # so many stages would cost more
 
 
-def test_one_slow_batch_changes_little() -> None:
+def test_slow_small_batches_stay_one_task() -> None:
+    """As on a busy machine: each of several tasks would be as slow."""
     choice = TaskChoice()
     for _ in range(20):
-        choice.observe(1_000, 0.04)
-    choice.observe(1_000, 2.0)
+        choice.observe(1_000, 1_500, 0.4)
     assert choice.is_one_task(1_000, 1, 2)
 
 
 @pytest.mark.parametrize("before", [False, True])
 def test_the_choice_does_not_flip_at_the_limit(before: bool) -> None:
     choice = TaskChoice()
-    for _ in range(40):
-        choice.observe(1_000, 0.1 + 2 * 0.027)  # one stage more costs what two cores gain
+    for _ in range(60):
+        choice.observe(30_000, 0, 2 * 0.027)  # one stage more costs what two cores gain
     assert choice.is_one_task(0 if before else 60_000, 1, 2) == before
-    assert choice.is_one_task(1_000, 1, 2) == before
+    assert choice.is_one_task(30_000, 1, 2) == before

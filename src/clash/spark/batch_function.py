@@ -87,7 +87,7 @@ class BatchFunction:
         partitions = max(1, session.sparkContext.defaultParallelism)
         committed = run_batch(self.coordinator, _SparkTransport(self, df), batch, time.time_ns() // 1000, partitions, seal)
         if self._rdd_jobs is not None:
-            self._rdd_jobs.choice.observe(sum(committed.input.values()), committed.task_seconds)
+            self._rdd_jobs.choice.observe(sum(committed.input.values()), sum(committed.counts.values()), committed.task_seconds)
         self.on_committed(committed, began)
 
     @property
