@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import cycle
 
-from clash.spark import rdd_job
+from clash.spark import batch_function
 from clash.spark.task_choice import TaskChoice
 
 
@@ -21,4 +21,4 @@ class Alternating(TaskChoice):
 
 def alternate() -> None:
     """In this process, from now on."""
-    rdd_job.TaskChoice = Alternating  # type: ignore[misc]
+    batch_function.TaskChoice = Alternating  # type: ignore[misc]

@@ -26,6 +26,7 @@ from clash.spark.job_names import JobNames
 from clash.spark.parquet_reader import readable_files
 from clash.spark.parquet_streams import ParquetStreams
 from clash.spark.rdd_job import FileSource, RddJob, RddJobs
+from clash.spark.task_choice import TaskChoice
 from clash.workers.loaded_plan import LoadedPlan, plan_of
 
 # Settings of the session that Spark clones for the streaming query: they touch no other query of the user.
@@ -71,6 +72,7 @@ class BatchFunction:
         self._query: RunningQuery | None = None
         self._tuned: set[str] = set()  # sessions
         self._rdd_jobs: RddJobs | None = None
+        self._choice = TaskChoice()
         self._scanned: Mapping[str, Any] = {}  # the DataFrames that Spark was asked to read for the last batch
 
     def launched(self, columns: PackedColumns, parquet: ParquetStreams | None) -> None:
@@ -86,8 +88,7 @@ class BatchFunction:
         seal = self.half.seal(batch) if batch == self.coordinator.last + 1 else None
         partitions = max(1, session.sparkContext.defaultParallelism)
         committed = run_batch(self.coordinator, _SparkTransport(self, df), batch, time.time_ns() // 1000, partitions, seal)
-        if self._rdd_jobs is not None:
-            self._rdd_jobs.choice.observe(sum(committed.input.values()), sum(committed.counts.values()), committed.task_seconds)
+        self._choice.observe(sum(committed.input.values()), sum(committed.counts.values()), committed.task_seconds)
         self.on_committed(committed, began)
 
     @property
@@ -113,7 +114,11 @@ class BatchFunction:
                 raise AssertionError("the Spark query does not read what it was started for")
             raise QueryRestartError  # the batch is left to the next query
         self._scanned = {}
-        job = DataFrameJob(df, query.columns) if query.parquet is None else self._file_job(query.parquet, df.sparkSession, spec, plan)
+        job = (
+            DataFrameJob(df, query.columns, self._choice)
+            if query.parquet is None
+            else self._file_job(query.parquet, df.sparkSession, spec, plan)
+        )
         reports = job.run(spec)
         if not is_local(context.master):
             _refuse_retries(context)
@@ -124,11 +129,11 @@ class BatchFunction:
         readable = None if files.paths is None else readable_files(files.paths, columns, parquet.plain_calendar)
         if readable is not None:
             if self._rdd_jobs is None:
-                self._rdd_jobs = RddJobs(session.sparkContext, self.names)
+                self._rdd_jobs = RddJobs(session.sparkContext, self.names, self._choice)
             return self._rdd_jobs.over(FileSource(readable, columns))
         self._scanned = frames = parquet.frames(session, files, columns)
         packed = assign_packed_columns({stream: [(column.name, column.kind) for column in columns[stream]] for stream in frames})
-        return DataFrameJob(pack_streams(frames, packed, frozenset(frames)), packed)
+        return DataFrameJob(pack_streams(frames, packed, frozenset(frames)), packed, self._choice)
 
     def _tune(self, session: Any) -> None:
         """Once per start: each has a session of its own."""

@@ -2,25 +2,40 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
 from pyspark.sql import functions as F  # noqa: N812
 
 from clash.protocol.batch import BATCH_SPEC, BatchSpec
+from clash.protocol.messages import REPORT_KIND
 from clash.spark.column_packing import PackedColumns
-from clash.spark.tasks import MESSAGE, ingest_task, round_task
+from clash.spark.task_choice import TaskChoice
+from clash.spark.tasks import MESSAGE, ingest_task, round_task, whole_batch_of_rows
 
 
 class DataFrameJob:
     """Runs one batch over a DataFrame of all streams on packed columns."""
 
-    def __init__(self, df: Any, columns: PackedColumns) -> None:
-        self.df, self.columns = df, columns
+    def __init__(self, df: Any, columns: PackedColumns, choice: TaskChoice) -> None:
+        self.df, self.columns, self.choice = df, columns, choice
 
     def run(self, spec: BatchSpec) -> list[bytes]:
+        expected = self.choice.last_rows
+        if expected is not None and not spec.backfill and self.choice.is_one_task(expected, spec.rounds, spec.partitions):
+            reports = self._run_one_task(spec)
+            if reports is not None:
+                return reports
         text = BATCH_SPEC.dumps(spec)
         messages = self.df.coalesce(spec.partitions).mapInArrow(partial(ingest_task, text, self.columns), MESSAGE)
         for number in range(1, spec.rounds + 1):
             messages = messages.repartitionById(spec.workers, F.col("target")).mapInArrow(partial(round_task, text, number), MESSAGE)
         return [bytes(payload) for _, _, payload in messages.collect()]
+
+    def _run_one_task(self, spec: BatchSpec) -> list[bytes] | None:
+        """None if the batch has too many rows for one task, which only that task can find out: then it has done nothing."""
+        text = BATCH_SPEC.dumps(replace(spec, is_one_task=True))
+        rows = self.df.coalesce(1).mapInArrow(partial(whole_batch_of_rows, text, self.columns), MESSAGE).collect()
+        reports = [bytes(payload) for _, kind, payload in rows if kind == REPORT_KIND]
+        return reports if len(reports) == len(rows) else None

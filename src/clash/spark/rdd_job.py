@@ -46,8 +46,8 @@ class FileSource:
 class RddJobs:
     """Builds and runs the jobs of a run; it caches the Java classes and objects that all of them use."""
 
-    def __init__(self, context: Any, names: JobNames) -> None:
-        self.context, self.names = context, names
+    def __init__(self, context: Any, names: JobNames, choice: TaskChoice) -> None:
+        self.context, self.names, self.choice = context, names, choice
         client = context._gateway._gateway_client
 
         def java_class(name: str) -> Any:
@@ -69,7 +69,6 @@ class RddJobs:
         for file in context._python_includes:
             self._includes.add(file)
         self._empty_rdds: dict[int, Any] = {}  # by number of partitions
-        self.choice = TaskChoice()
         self._jobs, self._java_context = jobs(context), context._jsc.sc()
 
     def over(self, source: FileSource) -> RddJob:

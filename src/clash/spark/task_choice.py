@@ -11,7 +11,7 @@ _STAGE_SECONDS = 0.017  # to schedule one more stage, to write its messages and 
 _PARALLEL_SECONDS = 0.010  # to start more than one task
 _ROW_SECONDS = 3e-6  # of work, before a large batch was measured
 _MANY_ROWS = 20_000  # of a batch whose work is mostly that of its rows
-_MAX_ROWS = 1 << 16  # of a batch in one task, whose messages are all in memory
+MAX_ROWS = 1 << 16  # of a batch in one task, whose messages are all in memory
 _WEIGHT = 0.25  # of the last batch in an estimate
 _STICKINESS = 1.25  # the choice changes only if the other one is better by this factor
 
@@ -25,10 +25,12 @@ class TaskChoice:
         self._rows_per_row = 2.0
         """Read and resulting ones, per row that is read."""
         self._is_one_task = True
+        self.last_rows: int | None = None
+        """Of the last batch, which is the best guess for the next where Spark does not say how many rows it has."""
 
     def is_one_task(self, rows: int, rounds: int, cores: int) -> bool:
         """The choice for a batch that reads so many rows."""
-        if rows > _MAX_ROWS:
+        if rows > MAX_ROWS:
             self._is_one_task = False
         elif cores == 1:
             self._is_one_task = True
@@ -40,6 +42,7 @@ class TaskChoice:
 
     def observe(self, rows: int, results: int, work: float) -> None:
         """A batch is committed. `work`: the seconds that its tasks took, added up."""
+        self.last_rows = rows
         if rows:
             self._rows_per_row += _WEIGHT * ((rows + results) / rows - self._rows_per_row)
         if rows + results >= _MANY_ROWS:

@@ -20,16 +20,18 @@ from pyspark import TaskContext
 
 from clash.errors import ClashError
 from clash.protocol.batch import BATCH_SPEC, BatchSpec
-from clash.protocol.messages import Message, Payload
+from clash.protocol.messages import REPORT_KIND, Message, Payload
 from clash.spark.column_packing import PackedColumns, unpack_streams
 from clash.spark.failures import to_travelling
 from clash.spark.parquet_reader import Columns, FileSlices, read_slices
+from clash.spark.task_choice import MAX_ROWS
 from clash.workers.ingest import run_ingest
 from clash.workers.round import run_round
 from clash.workers.whole_batch import run_whole_batch
 
 MESSAGE = "target int, kind string, payload binary"
 SCHEMA = pa.schema([("target", pa.int32()), ("kind", pa.string()), ("payload", pa.binary())])
+TOO_LARGE = "too_large"
 LARGE = 1 << 20  # bytes: a payload of this size is a record batch of its own, smaller ones share one of about this size
 # Bytes of a report that the driver fetches by one call, as base64. Py4J sends an answer of more than 8,192 characters in two writes; by
 # Nagle's algorithm the kernel keeps the second one back until the first is acknowledged, which the receiver delays by 40 ms.
@@ -50,6 +52,24 @@ def ingest_task(spec: str, columns: PackedColumns, batches: Iterable[pa.RecordBa
 
 def round_task(spec: str, number: int, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     return _run_task(lambda batch, partition: run_round(batch, number, partition, from_rows(batches)), spec)
+
+
+def whole_batch_of_rows(spec: str, columns: PackedColumns, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """All tasks of a batch in one; a message of the kind `TOO_LARGE` instead of reports if it has too many rows for that."""
+
+    def run(batch: BatchSpec, partition: int) -> Iterator[Message]:
+        held: list[pa.RecordBatch] = []
+        rows = 0
+        for arrived in batches:
+            rows += arrived.num_rows
+            if rows > MAX_ROWS:
+                deque(batches, 0)  # Spark does not reuse a worker process that leaves input unread
+                yield Message(0, TOO_LARGE, b"")
+                return
+            held.append(arrived)
+        yield from (Message(0, REPORT_KIND, payload) for payload in run_whole_batch(batch, [unpack_streams(held, columns)]))
+
+    return _run_task(run, spec)
 
 
 def _run_task(run: Task, text: str) -> Iterator[pa.RecordBatch]:
