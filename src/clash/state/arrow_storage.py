@@ -19,7 +19,8 @@ import pyarrow.fs as pafs
 from clash.errors import StateError
 from clash.state.cache import DEFAULT_LIMIT, FileCache, default_folder
 from clash.state.new_files import write_checked
-from clash.state.paths import check_folder, check_name, is_temporary, missing_file, storage_error, temporary_name
+from clash.state.paths import check_folder, check_name, missing_file, storage_error, temporary_name
+from clash.state.temporary_files import WithTemporaryFiles
 
 _APPEAR_WHEN_CLOSED = frozenset({"s3", "gcs", "abfs"})
 
@@ -36,7 +37,7 @@ def connect(uri: str, arrow_uri: str) -> tuple[Any, str]:
     return filesystem, root
 
 
-class ArrowStorage:
+class ArrowStorage(WithTemporaryFiles):
     """A storage on a `pyarrow.fs` file system, below the folder `root` of it."""
 
     _hint = "see what the file system says, and start again when it answers: the batch in work is run again"
@@ -118,9 +119,6 @@ class ArrowStorage:
         with self._errors_of("read", path):
             return int(self._info(path).size)
 
-    def list(self, folder: str = "", recursive: bool = False) -> list[str]:
-        return sorted(name for name in self._walk(folder, recursive) if not is_temporary(name))
-
     def delete(self, paths: Iterable[str]) -> None:
         for path in paths:
             name = self._prefix + check_name(path)
@@ -141,13 +139,7 @@ class ArrowStorage:
                 self._create_folder(new.rpartition("/")[0])
             self._rename(old, new)
 
-    def sweep(self, folder: str = "") -> int:
-        temporary = [name for name in self._walk(folder, recursive=True) if is_temporary(name)]
-        self.delete(f"{folder}/{name}" if folder else name for name in temporary)
-        return len(temporary)
-
     def _walk(self, folder: str, recursive: bool) -> Iterable[str]:
-        """All files in a folder, temporary ones too, as paths relative to it."""
         base = f"{self._prefix}{check_folder(folder)}".rstrip("/")
         with self._errors_of("listed", folder):
             infos = self.filesystem.get_file_info(pafs.FileSelector(base, allow_not_found=True, recursive=recursive))

@@ -19,12 +19,13 @@ import pyarrow as pa
 from clash.state.cache import FileCache, default_folder
 from clash.state.hdfs_client import FAILURES, HdfsClient, open_client, shared_client
 from clash.state.new_files import check_same
-from clash.state.paths import check_folder, check_name, is_temporary, missing_file, storage_error, temporary_name
+from clash.state.paths import check_folder, check_name, missing_file, storage_error, temporary_name
+from clash.state.temporary_files import WithTemporaryFiles
 
 _HINT = "see what HDFS says, and start again when it answers: the batch in work is run again"
 
 
-class HdfsStorage:
+class HdfsStorage(WithTemporaryFiles):
     """A storage below a folder of HDFS. `uri`: hdfs://host:port/folder, or hdfs:///folder as Hadoop's configuration says."""
 
     def __init__(self, uri: str, cache_dir: str | os.PathLike[str] | None = None) -> None:
@@ -82,9 +83,6 @@ class HdfsStorage:
         with self._errors_of("read", path):
             return int(self._status(path).length)
 
-    def list(self, folder: str = "", recursive: bool = False) -> list[str]:
-        return sorted(name for name in self._walk(folder, recursive) if not is_temporary(name))
-
     def delete(self, paths: Iterable[str]) -> None:
         for path in paths:
             with self._errors_of("deleted", path):
@@ -97,11 +95,6 @@ class HdfsStorage:
             if old != new:
                 self._create_folder(new.rpartition("/")[0])
                 self.client.rename(old, new, overwrite=True)
-
-    def sweep(self, folder: str = "") -> int:
-        temporary = [name for name in self._walk(folder, recursive=True) if is_temporary(name)]
-        self.delete(f"{folder}/{name}" if folder else name for name in temporary)
-        return len(temporary)
 
     def make_root(self, mode: int) -> None:
         """Create the root, unless it exists, with these permissions."""
@@ -150,7 +143,6 @@ class HdfsStorage:
         return self._known_mode
 
     def _walk(self, folder: str, recursive: bool) -> Iterable[str]:
-        """All files in a folder, temporary ones too, as paths relative to it."""
         base = f"{self.root}/{check_folder(folder)}".rstrip("/")
         with self._errors_of("listed", folder):
             try:

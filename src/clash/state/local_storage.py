@@ -22,7 +22,8 @@ import pyarrow as pa
 
 from clash.errors import StateError
 from clash.state.new_files import write_checked
-from clash.state.paths import check_folder, check_name, is_temporary, missing_file, storage_error, temporary_name
+from clash.state.paths import check_folder, check_name, missing_file, storage_error, temporary_name
+from clash.state.temporary_files import WithTemporaryFiles
 
 _MAX_BUFFERS = 512  # per system call; POSIX guarantees 16, Linux and macOS allow 1024
 _MAX_TRIES = 100  # a folder may vanish between its creation and its use, if another process has just deleted the last file in it
@@ -30,7 +31,7 @@ _MAX_TRIES = 100  # a folder may vanish between its creation and its use, if ano
 _CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
 
 
-class LocalStorage:
+class LocalStorage(WithTemporaryFiles):
     """A storage below a folder of a mounted disk."""
 
     def __init__(self, root: str | os.PathLike[str]) -> None:
@@ -104,9 +105,6 @@ class LocalStorage:
         except OSError as error:
             raise storage_error("read", name, error) from error
 
-    def list(self, folder: str = "", recursive: bool = False) -> list[str]:
-        return sorted(name for name in self._walk(folder, recursive) if not is_temporary(name))
-
     def delete(self, paths: Iterable[str]) -> None:
         folders = set()
         for path in paths:
@@ -137,13 +135,7 @@ class LocalStorage:
             raise storage_error("moved", f"{old} -> {new}", error) from error
         self._prune({source.rpartition("/")[0]})
 
-    def sweep(self, folder: str = "") -> int:
-        temporary = [name for name in self._walk(folder, recursive=True) if is_temporary(name)]
-        self.delete(f"{folder}/{name}" if folder else name for name in temporary)
-        return len(temporary)
-
     def _walk(self, folder: str, recursive: bool) -> Iterable[str]:
-        """All files in a folder, temporary ones too, as paths relative to it."""
         base = self._own(f"{check_folder(folder)}/x").removesuffix("/x") if folder else self._prefix
         pending = [""]
         while pending:
