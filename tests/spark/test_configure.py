@@ -41,6 +41,9 @@ def test_classes_of_ours_are_used_where_they_are_on_the_class_path(monkeypatch: 
     assert given["spark.driver.extraClassPath"] == "/a.jar"
     assert "spark.hadoop.fs.file.impl" not in given
     assert "spark.driver.extraClassPath" not in clash.configure(SparkSession.Builder().master("spark://h:7077"))._options
+    monkeypatch.setenv("PYSPARK_SUBMIT_ARGS", "--driver-class-path /a.jar pyspark-shell")
+    assert "spark.hadoop.fs.file.impl" not in clash.configure(SparkSession.Builder().master("local[2]"))._options
+    monkeypatch.delenv("PYSPARK_SUBMIT_ARGS")
     monkeypatch.setattr(module, "_has_jvm", lambda: True)
     monkeypatch.setattr(module, "_settings_outside_builder", dict)
     running = clash.configure(SparkSession.Builder().master("local[2]"))._options

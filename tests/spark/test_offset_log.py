@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from clash.errors import CheckpointError
 from clash.spark.batch_gate import BatchGate
 from clash.spark.offset_log import count_sources, fit_offset_log
+from clash.state.storage import open_storage
 
 from .json_files import JsonFiles
 
@@ -75,3 +77,15 @@ def test_an_empty_checkpoint_needs_nothing(files: JsonFiles) -> None:
     assert not fit_offset_log(files.storage, 3)
     files.run(files.union("RST"))
     files.check({"R": 3, "S": 3, "T": 3})
+
+
+def test_what_is_refused_is_not_changed(tmp_path: Path) -> None:
+    folder = tmp_path / "offsets"
+    folder.mkdir()
+    offset = '{"logOffset":0}'
+    (folder / "0").write_text("\n".join(["v1", "{}", offset, offset]))
+    (folder / "1").write_text("\n".join(["v1", "{}", offset, offset, offset]))
+    before = {file.name: file.read_bytes() for file in folder.iterdir()}
+    with pytest.raises(CheckpointError, match="knows more sources"):
+        fit_offset_log(open_storage(str(tmp_path)), 2, is_shared=True)
+    assert {file.name: file.read_bytes() for file in folder.iterdir()} == before

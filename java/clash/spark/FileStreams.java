@@ -10,6 +10,7 @@ import java.util.ArrayList;
 import java.util.Collections;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
 import java.util.Set;
 import java.util.UUID;
 import java.util.concurrent.ConcurrentHashMap;
@@ -280,7 +281,7 @@ public final class FileStreams implements TableProvider {
         FileStreamSourceOffset offset = (FileStreamSourceOffset) source.latestOffset(null, source.getDefaultReadLimit());
         latest.add(offset == null && before != null ? before.streams.get(stream) : offset);
       }
-      return new Offsets(latest);
+      return latest.stream().allMatch(Objects::isNull) ? null : new Offsets(latest); // without a file there is no batch
     }
 
     @Override

@@ -26,8 +26,10 @@ class BatchReports:
         reports = [read_report(payload) for payload in payloads]
         ingest = [report for report in reports if isinstance(report, IngestReport)]
         rounds = sorted((report for report in reports if isinstance(report, RoundReport)), key=lambda r: (r.round, r.worker))
-        if len(rounds) not in (spec.rounds, spec.rounds * spec.workers):
-            raise AssertionError(f"{len(rounds)} reports of {spec.rounds} rounds of {spec.workers} workers")
+        found = [(report.round, report.worker) for report in rounds]
+        numbers = range(1, spec.rounds + 1)
+        if found not in ([(number, worker) for number in numbers for worker in range(tasks)] for tasks in (1, spec.workers)):
+            raise AssertionError(f"reports of {found}, of {spec.rounds} rounds of {spec.workers} workers")
         return BatchReports(tuple(ingest), tuple(rounds))
 
     @property

@@ -25,6 +25,7 @@ from clash.spark.java_classes import JAR, LOCAL_FILES
 _LOG = logging.getLogger("clash")
 
 LOOPBACK = "127.0.0.1"
+_CLASS_PATH, _FILE_SYSTEM = "spark.driver.extraClassPath", "spark.hadoop.fs.file.impl"
 # Python workers keep memory for the next batch instead of returning it to the system, which gives it back in fresh pages, ten times as slow
 # as used ones: Arrow for ten seconds, malloc (of numpy) up to a gigabyte.
 _KEPT_MEMORY = {
@@ -34,7 +35,6 @@ _KEPT_MEMORY = {
     "MALLOC_TOP_PAD_": "67108864",
 }
 EVERYWHERE: Mapping[str, str] = {
-    **{f"spark.executorEnv.{name}": value for name, value in _KEPT_MEMORY.items()},
     "spark.python.unix.domain.socket.enabled": "true",  # over TCP every Python task waits some 40 ms
     "spark.sql.adaptive.enabled": "false",  # a stage of few, large messages leaves nothing to adapt
     "spark.sql.files.openCostInBytes": "0",  # packs files into few scan tasks: each task costs 15 to 25 ms
@@ -45,6 +45,7 @@ EVERYWHERE: Mapping[str, str] = {
     "spark.stage.maxConsecutiveAttempts": "1",
 }
 ON_ONE_MACHINE: Mapping[str, str] = {
+    **{f"spark.executorEnv.{name}": value for name, value in _KEPT_MEMORY.items()},
     # batches are short: the JVM's second compiler (C2) costs more than its code gains, also in the longest runs measured
     "spark.driver.extraJavaOptions": "-XX:+UseParallelGC -XX:TieredStopAtLevel=1",
     # the log of a source of files keeps as many batches as the other logs, and not those of ten minutes beside, which is meant for
@@ -69,9 +70,9 @@ def configure(builder: Any) -> Any:
     given = _settings_outside_builder() | {key: str(value) for key, value in builder._options.items()}
     master = given.get("spark.master", "local[*]")
     defaults = settings(master)
-    if is_local(master) and not _has_jvm() and "spark.driver.extraClassPath" not in given:
+    if is_local(master) and not _has_jvm() and JAR.is_file() and not {_CLASS_PATH, _FILE_SYSTEM} & given.keys():
         # Hadoop's own class starts a process for every file that it creates; without ours it stays: checksums count for more than time
-        defaults |= {"spark.driver.extraClassPath": str(JAR), "spark.hadoop.fs.file.impl": LOCAL_FILES}
+        defaults |= {_CLASS_PATH: str(JAR), _FILE_SYSTEM: LOCAL_FILES}
     if is_local(master) and os.environ.setdefault("SPARK_LOCAL_IP", LOOPBACK) != LOOPBACK:  # where Spark's UI listens
         del defaults["spark.driver.bindAddress"], defaults["spark.driver.host"]  # the user has chosen another address
     for key, value in defaults.items():
@@ -139,3 +140,5 @@ def _settings_in_arguments(text: str) -> Iterator[tuple[str, str]]:
             yield "spark.master", argument
         elif option == "--driver-java-options":
             yield "spark.driver.extraJavaOptions", argument
+        elif option == "--driver-class-path":
+            yield _CLASS_PATH, argument

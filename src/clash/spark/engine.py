@@ -24,6 +24,7 @@ from clash.spark.declarations import declare_query, declare_stream, warn_about_q
 from clash.spark.disk_failures import WrittenFolders
 from clash.spark.failures import explain_failure
 from clash.spark.job_names import refuse_active_name
+from clash.spark.offset_log import count_sources, refuse_fewer_sources
 from clash.spark.package_shipping import ship_package
 from clash.spark.query_launcher import QueryLauncher
 from clash.spark.result_handover import sinks_at_start
@@ -178,6 +179,8 @@ class Engine:
                 f"{listed(missing)}: Spark knows its sources by their number",
                 f'declare it as it was, with engine.stream("{missing[0]}", df, …), also if no query reads it any more',
             )
+        if recovered.manifest.batch >= 0 or decision is not None:
+            refuse_fewer_sources(open_storage(half.folder), sum(map(count_sources, self._frames.values())))
 
 
 def _check_epoch(epoch: object) -> None:

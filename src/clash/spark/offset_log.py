@@ -30,19 +30,11 @@ def fit_offset_log(storage: Storage, sources: int, is_shared: bool = False) -> b
     Spark reads the last two entries: the last batch that was planned and the one before it. The older one is written first: if the last
     entry is right, both are.
     """
-    batches = sorted(int(name) for name in storage.list(OFFSETS) if name.isdigit())[-2:]
     written = False
-    for batch in batches:
-        path = f"{OFFSETS}/{batch}"
-        entry = OffsetEntry.parse(bytes(storage.read(path, mapped=False)))
-        if entry.version != POSITIONAL or (len(entry.lines) == sources and entry.is_shared == is_shared):
+    for batch, entry in _last_entries(storage, sources):
+        if len(entry.lines) == sources and entry.is_shared == is_shared:
             continue
-        if len(entry.lines) > sources:
-            raise CheckpointError(
-                "the checkpoint knows more sources than the streams have now",
-                f"{storage.label(path)} has {len(entry.lines)}, the streams of this start {sources}",
-                "declare the streams as they were when the checkpoint was written, or use another checkpoint folder",
-            )
+        path = f"{OFFSETS}/{batch}"
         storage.delete([f"{OFFSETS}/.{batch}.crc"])  # a checksum that Hadoop's local file system keeps of what was there
         if written:
             reach("between-sources")
@@ -50,3 +42,35 @@ def fit_offset_log(storage: Storage, sources: int, is_shared: bool = False) -> b
         storage.write(path, [replace(entry, lines=lines, is_shared=is_shared).content()], durable=True)
         written = True
     return written
+
+
+def refuse_fewer_sources(storage: Storage, sources: int) -> None:
+    """Whether so many sources can go on with the offset log of a checkpoint; changes nothing."""
+    _last_entries(storage, sources)
+
+
+def names_sources(storage: Storage) -> bool:
+    """Whether the newest entry of the offset log names the sources, as Spark's format 2 does, instead of numbering them."""
+    batches = _batches(storage)
+    return bool(batches) and _read(storage, batches[-1]).version != POSITIONAL
+
+
+def _last_entries(storage: Storage, sources: int) -> list[tuple[int, OffsetEntry]]:
+    """The entries that Spark reads, unless they name their sources; CheckpointError if one knows more sources than there are."""
+    entries = [(batch, entry) for batch in _batches(storage)[-2:] if (entry := _read(storage, batch)).version == POSITIONAL]
+    for batch, entry in entries:
+        if len(entry.lines) > sources:
+            raise CheckpointError(
+                "the checkpoint knows more sources than the streams have now",
+                f"{storage.label(f'{OFFSETS}/{batch}')} has {len(entry.lines)}, the streams of this start {sources}",
+                "declare the streams as they were when the checkpoint was written, or use another checkpoint folder",
+            )
+    return entries
+
+
+def _batches(storage: Storage) -> list[int]:
+    return sorted(int(name) for name in storage.list(OFFSETS) if name.isdigit())
+
+
+def _read(storage: Storage, batch: int) -> OffsetEntry:
+    return OffsetEntry.parse(bytes(storage.read(f"{OFFSETS}/{batch}", mapped=False)))

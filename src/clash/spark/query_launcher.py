@@ -14,7 +14,7 @@ from clash.coordinator.checkpoint.spark_half import SparkHalf
 from clash.spark.column_packing import PackedColumns, assign_packed_columns, pack_streams, union_without_rows
 from clash.spark.file_streams import FileStreams
 from clash.spark.java_classes import file_streams
-from clash.spark.offset_log import count_sources, fit_offset_log
+from clash.spark.offset_log import count_sources, fit_offset_log, names_sources
 from clash.spark.parquet_streams import PlainStreams, can_share_source, plain_streams
 from clash.state.failpoints import reach
 from clash.state.private_folders import make_private
@@ -62,6 +62,8 @@ class QueryLauncher:
         spark = self.frames[next(iter(streams))].sparkSession
         java = file_streams(spark.sparkContext)
         if java is None or not can_share_source(streams) or spark.conf.get(_LOG_VERSION, "1") != "1":
+            return None
+        if names_sources(open_storage(self.half.folder)):  # Spark goes on with the format that a log has
             return None
         return FileStreams(spark, java, [stream.source for stream in streams.values()])
 

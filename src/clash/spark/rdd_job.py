@@ -22,6 +22,7 @@ from pyspark.core.rdd import _prepare_for_python_RDD
 from pyspark.serializers import NoOpSerializer
 
 from clash.protocol.batch import BATCH_SPEC, BatchSpec
+from clash.spark.configure import is_local
 from clash.spark.java_classes import jobs
 from clash.spark.job_names import JobNames
 from clash.spark.parquet_reader import Columns, ReadableFiles
@@ -69,7 +70,8 @@ class RddJobs:
         for file in context._python_includes:
             self._includes.add(file)
         self._empty_rdds: dict[int, Any] = {}  # by number of partitions
-        self._jobs, self._java_context = jobs(context), context._jsc.sc()
+        self._jobs = jobs(context) if is_local(context.master) else None  # executors elsewhere do not have the class
+        self._java_context = context._jsc.sc()
 
     def over(self, source: FileSource) -> RddJob:
         """The transport of one batch, over its files."""

@@ -23,7 +23,8 @@ def test_two_forms_of_one_entry() -> None:
 
 
 @pytest.mark.parametrize(
-    "content", [b"", b"v1", b"v1\n{}", b'v1\n{}\n{"clash.files":', b"\xff\xfe\n\x00", b'v2\n{}\norders:{"logOffset":0}']
+    "content",
+    [b"", b"v1", b"v1\n{}", b'v1\n{}\n{"clash.files":', b'v1\n{}\n{"clash.files":7}', b"\xff\xfe\n\x00", b'v2\n{}\norders:{"logOffset":0}'],
 )
 def test_any_content_can_be_compared(content: bytes) -> None:
     entry = OffsetEntry.parse(content)

@@ -53,6 +53,7 @@ def _shared_lines(lines: Sequence[str]) -> tuple[str, ...] | None:
     if len(lines) != 1 or not lines[0].startswith(f'{{"{_SHARED}":'):
         return None
     try:
-        return tuple(str(line) for line in json.loads(lines[0])[_SHARED])
+        shared = json.loads(lines[0])[_SHARED]
     except ValueError:
         return None
+    return tuple(map(str, shared)) if isinstance(shared, list) else None
