@@ -99,7 +99,7 @@ REFUSALS: dict[str, tuple[type[ClashError], Callable[[Path], object]]] = {
     "a query that does not parse": (ClashError, lambda f: start(f, job(f, "SELECT R.a FROM R JOIN S ON R.x = S.a"))),
     "other columns in a folder": (OptionError, lambda f: start(f, job(f, OTHER))),
     "another format": (CheckpointError, lambda f: (edit(f / "c" / "job.json", format=5), start(f))[1]),
-    "a format that a flipped digit makes": (StateError, lambda f: (_replace(f / "c/job.json", b'"format":7', b'"format":8'), start(f))[1]),
+    "a format that a flipped digit makes": (StateError, lambda f: (_replace(f / "c/job.json", b'"format":8', b'"format":9'), start(f))[1]),
     "another record in place of the checkpoint's": (
         StateError,
         lambda f: (shutil.copy(f / "c/_clash.json", f / "c/job.json"), start(f))[1],

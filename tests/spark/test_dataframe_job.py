@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -36,7 +37,9 @@ def test_a_batch_with_too_many_rows_for_one_task_is_run_as_several(spark: Any, t
         for stream in ("R", "S"):
             (tmp_path / stream).mkdir(exist_ok=True)
             rows = "\n".join(f'{{"a": {key}}}' for key in range(first, first + size))
-            (tmp_path / stream / f"{number}.json").write_text(rows)
+            file = tmp_path / stream / f"{number}.json"
+            file.write_text(rows)
+            os.utime(file, (number, number))  # the order in which Spark reads them
         first += size
     engine = clash.Engine(spark, tmp_path / "checkpoint", workers=2)
     for stream in ("R", "S"):

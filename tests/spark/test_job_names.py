@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import clash
-from clash.spark import job_names
+from clash.spark import batch_function, job_names
 from clash.spark.task_choice import TaskChoice
 
 from .files import JOIN, declare, write
@@ -27,6 +27,7 @@ def test_query_jobs_and_stages(
 ) -> None:
     """Where Spark reads the streams, a job has a description of ours, and its stages have names of Spark's."""
     monkeypatch.setattr(job_names, "is_shown", lambda settings: True)
+    monkeypatch.setattr(batch_function, "TaskChoice", TaskChoice)
     monkeypatch.setattr(TaskChoice, "is_one_task", lambda *_: one_task)
 
     def engine(folder: str) -> Any:

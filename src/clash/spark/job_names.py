@@ -17,18 +17,20 @@ class JobNames:
     """Sets names in the thread of the streaming query, the one that calls; costs nothing where they are not shown."""
 
     def __init__(self, context: Any, name: str | None) -> None:
-        self.context, self.prefix = context, "clash" if name is None else f"clash {name}"
+        self.context, self._prefix = context, "clash" if name is None else f"clash {name}"
+        self.stage = self._prefix  # of the RDD that was created last
         self.shown = is_shown(context._conf)  # `getConf()` copies all settings, in 50 ms
 
     def begin_batch(self, batch: int) -> None:
         """Jobs from now on belong to this batch."""
         if self.shown:
-            self.context.setLocalProperty(_DESCRIPTION, f"{self.prefix}: batch {batch}")
+            self.context.setLocalProperty(_DESCRIPTION, f"{self._prefix}: batch {batch}")
 
     def name_stage(self, batch: int, part: str) -> None:
         """RDDs that are created from now on belong to this part of the batch."""
+        self.stage = f"{self._prefix}: batch {batch}, {part}"
         if self.shown:
-            self.context.setLocalProperty(_STAGE, f"{self.prefix}: batch {batch}, {part}")
+            self.context.setLocalProperty(_STAGE, self.stage)
 
     def end_job(self) -> None:
         """What a function sink runs gets its name from Spark again."""

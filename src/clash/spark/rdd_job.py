@@ -96,7 +96,7 @@ class RddJobs:
 
     def _reports(self, tasks: Any) -> list[bytes]:
         """Runs the job of which these are the last tasks, and returns what they report."""
-        collected = tasks.asJavaRDD().collect() if self._jobs is None else self._jobs.collect(self._java_context, tasks, self.names.prefix)
+        collected = tasks.asJavaRDD().collect() if self._jobs is None else self._jobs.collect(self._java_context, tasks, self.names.stage)
         self.names.end_job()
         return from_pieces(collected.get(at) for at in range(collected.size()))
 
