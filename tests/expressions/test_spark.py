@@ -32,6 +32,8 @@ def spark() -> Iterator[Any]:
         patch.setenv("PYSPARK_PYTHON", sys.executable)
         from pyspark.sql import SparkSession
 
+        from clash.spark.java_classes import JAR
+
         session = (
             SparkSession.builder.master("local[1]")
             .config("spark.ui.enabled", "false")
@@ -39,6 +41,7 @@ def spark() -> Iterator[Any]:
             .config("spark.sql.adaptive.enabled", "false")
             .config("spark.driver.bindAddress", "127.0.0.1")
             .config("spark.driver.extraJavaOptions", "-XX:TieredStopAtLevel=1")
+            .config("spark.driver.extraClassPath", str(JAR))  # other tests use the JVM, too, which stays
             .config("spark.sql.codegen.wholeStage", "false")  # so few rows are not worth a compilation
             .config("spark.sql.codegen.factoryMode", "NO_CODEGEN")
             .config("spark.sql.session.timeZone", "UTC")
