@@ -45,7 +45,7 @@ def fit_offset_log(storage: Storage, sources: int, is_shared: bool = False) -> b
 
 
 def refuse_fewer_sources(storage: Storage, sources: int) -> None:
-    """Whether so many sources can go on with the offset log of a checkpoint; changes nothing."""
+    """Raises a CheckpointError unless so many sources can go on with the offset log of a checkpoint; changes nothing."""
     _last_entries(storage, sources)
 
 

@@ -103,6 +103,9 @@ def _plain_stream(frame: Any) -> PlainStream | None:
         return None
 
 
+_StreamFiles = tuple[Callable[[], Any], Sequence[str] | None]  # what returns Spark's relation over them, and their paths if all are local
+
+
 @dataclass(frozen=True)
 class BatchFiles:
     """The files that Spark has assigned to a batch, of the streams that have new ones."""
@@ -111,6 +114,11 @@ class BatchFiles:
     """By stream, what returns Spark's relation over its files."""
     paths: Mapping[str, Sequence[str]] | None
     """By stream, the paths of its files; None unless all of them are local Parquet files outside partition folders."""
+
+    @staticmethod
+    def of(found: Mapping[str, _StreamFiles]) -> BatchFiles:
+        paths = {stream: local for stream, (_, local) in found.items() if local is not None}
+        return BatchFiles({stream: relation for stream, (relation, _) in found.items()}, paths if len(paths) == len(found) else None)
 
 
 class ParquetStreams:
@@ -132,8 +140,7 @@ class ParquetStreams:
         leaves = query.streamingQuery().lastExecution().logical().collectLeaves()
         if leaves.size() != len(self.streams):
             raise AssertionError(f"{leaves.size()} sources of {len(self.streams)} streams")
-        relations: dict[str, Callable[[], Any]] = {}
-        paths: dict[str, list[str]] | None = {}
+        found: dict[str, _StreamFiles] = {}
         for at, stream in enumerate(self.streams):
             if stream not in streams:
                 continue
@@ -141,28 +148,15 @@ class ParquetStreams:
             text = leaf.toString().strip()
             if not text.startswith("Relation"):  # nothing new in this batch
                 continue
-            relations[stream] = leaf.relation
-            local = self._input_files(leaf.relation()) if text.endswith("] parquet") else None
-            if local is None:
-                paths = None
-            elif paths is not None:
-                paths[stream] = local
-        return BatchFiles(relations, paths)
+            found[stream] = leaf.relation, self._input_files(leaf.relation()) if text.endswith("] parquet") else None
+        return BatchFiles.of(found)
 
     def _shared_files(self, shared: FileStreams, query: str, streams: Container[str]) -> BatchFiles:
-        relations: dict[str, Callable[[], Any]] = {}
-        paths: dict[str, list[str]] | None = {}
         names = list(self.streams)
-        for number, files in shared.files(query).items():
-            stream = names[number]
-            if stream in streams:
-                relations[stream] = partial(shared.relation, query, number)
-                local = _local_paths(files)
-                if local is None:
-                    paths = None
-                elif paths is not None:
-                    paths[stream] = local
-        return BatchFiles(relations, paths)
+        files = {names[number]: (number, uris) for number, uris in shared.files(query).items() if names[number] in streams}
+        return BatchFiles.of(
+            {stream: (partial(shared.relation, query, number), _local_paths(uris)) for stream, (number, uris) in files.items()}
+        )
 
     def _input_files(self, relation: Any) -> list[str] | None:
         return _local_paths(self._wrap_array(relation.inputFiles()).mkString("\n").split("\n"))
