@@ -29,6 +29,7 @@ from clash_bench.tables import note, write
 CORES, WORKERS, TRIGGER, LATENESS = 2, 2, "2 seconds", "2 seconds"
 SAMPLED, CHECKED, COLLECTED = 10.0, 60.0, 300.0  # seconds between two samples, two comparisons, two full garbage collections
 MIN_QUERIES, MAX_QUERIES, MAX_WORKERS = 3, 10, 3
+JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 STREAMS_UNTIL = 0.25  # of the run: the last stream is added then
 
 
@@ -83,9 +84,12 @@ def run(minutes: float, every: float, out: Path, draw: bool = False) -> None:
 
 @contextmanager
 def _session(folder: Path) -> Iterator[Any]:
+    from clash.spark.configure import ON_ONE_MACHINE
     from clash.spark.local_session import local_session
 
-    with local_session("clash bench soak", CORES, folder / "spark.log", {"spark.driver.memory": "1g"}) as spark:
+    # the whole heap from the start: otherwise the JVM extends it in steps up to its limit, which looks like a leak
+    java = f"{ON_ONE_MACHINE[JAVA_OPTIONS]} -Xms1g -XX:+AlwaysPreTouch"
+    with local_session("clash bench soak", CORES, folder / "spark.log", {"spark.driver.memory": "1g", JAVA_OPTIONS: java}) as spark:
         yield spark
 
 

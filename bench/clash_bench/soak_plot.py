@@ -17,7 +17,12 @@ _PANELS: tuple[tuple[str, str, tuple[tuple[str, str, str], ...]], ...] = (
     (
         "Memory",
         "MB",
-        (("jvm_pss", "JVM, PSS", ORANGE), ("driver_private", "driver, private", BLUE), ("workers_pss", "Python workers, PSS", GREEN)),
+        (
+            ("jvm_pss", "JVM, PSS", ORANGE),
+            ("driver_private", "driver, private", BLUE),
+            ("driver_malloc", "driver, malloc in use", PURPLE),
+            ("workers_pss", "Python workers, PSS", GREEN),
+        ),
     ),
     ("JVM after a full collection", "MB", (("jvm_heap", "heap", ORANGE), ("jvm_metaspace", "outside the heap", PURPLE))),
     ("Objects of the driver's Python", "objects", (("driver_objects", "objects", BLUE),)),

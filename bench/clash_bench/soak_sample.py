@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import ctypes
 import gc
 import os
 import statistics
@@ -38,6 +39,8 @@ class Sample:
     """Of the machine, which others use, too."""
     driver_pss: float
     driver_private: float
+    driver_malloc: float | None
+    """In use of the driver's C allocator, in all of its arenas; None where it does not say."""
     driver_objects: int
     """That Python's garbage collector knows."""
     driver_descriptors: int
@@ -122,6 +125,7 @@ class Sampler:
             load=os.getloadavg()[0],
             driver_pss=driver.pss,
             driver_private=driver.private,
+            driver_malloc=_malloc_in_use(),
             driver_objects=len(gc.get_objects()),
             driver_descriptors=driver.descriptors,
             driver_threads=driver.threads,
@@ -182,6 +186,25 @@ def _kilobytes(lines: Iterable[str]) -> Iterable[tuple[str, int]]:
     for line in lines:
         name, _, rest = line.partition(":")
         yield name, int(rest.split()[0])
+
+
+class _MallocInfo(ctypes.Structure):
+    """`struct mallinfo2` of glibc."""
+
+    _fields_ = tuple(
+        (name, ctypes.c_size_t)
+        for name in ("arena", "ordblks", "smblks", "hblks", "hblkhd", "usmblks", "fsmblks", "uordblks", "fordblks", "keepcost")
+    )
+
+
+def _malloc_in_use() -> float | None:
+    try:
+        info = ctypes.CDLL(None).mallinfo2
+    except (AttributeError, OSError):  # not glibc, or older than 2.33
+        return None
+    info.restype = _MallocInfo
+    found = info()
+    return float((found.uordblks + found.hblkhd) / MB)
 
 
 def _size(folder: Path) -> tuple[int, int]:
