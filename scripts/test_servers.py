@@ -1,10 +1,12 @@
-"""The servers that tests of remote storages need, from package registries: got once, kept outside of the tree, never needed by users.
+"""The servers that tests need, from package registries: got once, kept outside of the tree, never needed by users.
 
-    scripts/test_servers.py s3       a real object store: versitygw, built by Go from its module (minutes, once)
-    scripts/test_servers.py jars     what Spark needs for s3a://, and a real HDFS (hadoop-client-minicluster), from Maven by Spark's own Ivy
+    scripts/test_servers.py s3                a real object store: versitygw, built by Go from its module (minutes, once)
+    scripts/test_servers.py jars              what Spark needs for s3a://, and a real HDFS (hadoop-client-minicluster), from Maven
+    scripts/test_servers.py kafka             a real Kafka broker, from Maven
+    scripts/test_servers.py kafka-connector   what Spark needs for format("kafka"), from Maven
 
-Prints where it is. Kept below $CLASH_TEST_CACHE (~/.cache/clash-tests). Exits with 1 and a message if it cannot be had;
-with CLASH_TEST_SERVERS=built also if it is not there yet.
+Prints where it is; several names are allowed. Kept below $CLASH_TEST_CACHE (~/.cache/clash-tests). Exits with 1 and a message if it cannot
+be had; with CLASH_TEST_SERVERS=built also if it is not there yet.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ import os
 import shutil
 import subprocess
 import sys
+import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -33,6 +36,16 @@ IN_PYSPARK = [  # or not needed
     "org.apache.hadoop:hadoop-client-runtime", "org.apache.httpcomponents:*", "io.netty:*", "org.slf4j:*", "org.xerial.snappy:*",
     "com.google.code.findbugs:*",
 ]  # fmt: skip
+KAFKA = "4.1.0"
+BROKER = [f"org.apache.kafka:kafka_2.13:{KAFKA}", "org.slf4j:slf4j-simple:1.7.36"]
+CONNECTOR = "4.2.0"  # fits every Spark 4.2
+CONNECTOR_JARS = [
+    f"org/apache/spark/spark-sql-kafka-0-10_2.13/{CONNECTOR}/spark-sql-kafka-0-10_2.13-{CONNECTOR}.jar",
+    "org/apache/spark/spark-token-provider-kafka-0-10_2.13/4.0.0/spark-token-provider-kafka-0-10_2.13-4.0.0.jar",
+    "org/apache/kafka/kafka-clients/3.9.2/kafka-clients-3.9.2.jar",
+    "org/apache/commons/commons-pool2/2.13.1/commons-pool2-2.13.1.jar",
+]
+MAVEN = "https://repo1.maven.org/maven2"
 
 
 def s3() -> Path:
@@ -47,18 +60,48 @@ def s3() -> Path:
 
 def jars() -> Path:
     """A folder of jars."""
-    import pyspark
-
     folder = CACHE / f"hadoop-{HADOOP}"
     with _getting(folder) as is_there:
         if not is_there:
-            program = folder / "nothing.py"
-            program.write_text("")
-            # a home of its own: Ivy takes files that Maven has left there half fetched for whole ones
-            env = {**os.environ, "PYSPARK_PYTHON": sys.executable, "SPARK_SUBMIT_OPTS": f"-Duser.home={folder}/home"}
-            submit = [str(Path(pyspark.__file__).parent / "bin" / "spark-submit"), "--conf", f"spark.jars.ivy={folder}/ivy"]
-            run([*submit, "--packages", ",".join(PACKAGES), "--exclude-packages", ",".join(IN_PYSPARK), str(program)], env)
+            _resolve(folder, PACKAGES, IN_PYSPARK)
     return folder / "ivy" / "jars"
+
+
+def kafka() -> Path:
+    """A folder with the jars of a broker. They need Scala's library beside, which PySpark brings and Spark's Ivy therefore leaves out."""
+    folder = CACHE / f"kafka-{KAFKA}"
+    with _getting(folder) as is_there:
+        if not is_there:
+            _resolve(folder, BROKER, [])
+    return folder / "ivy" / "jars"
+
+
+def kafka_connector() -> Path:
+    """A folder with the four jars of Spark's Kafka connector, one by one: a registry without all that they depend on is enough."""
+    folder = CACHE / f"kafka-connector-{CONNECTOR}"
+    with _getting(folder) as is_there:
+        if not is_there:
+            for jar in CONNECTOR_JARS:
+                try:
+                    with urllib.request.urlopen(f"{MAVEN}/{jar}", timeout=60) as response:
+                        content = response.read()
+                except OSError as error:
+                    raise SystemExit(f"{MAVEN}/{jar}: {error}") from error
+                (folder / jar.rpartition("/")[2]).write_bytes(content)
+    return folder
+
+
+def _resolve(folder: Path, packages: list[str], left_out: list[str]) -> None:
+    """The packages and all that they depend on, from Maven by Spark's own Ivy, into `ivy/jars` of the folder."""
+    import pyspark
+
+    program = folder / "nothing.py"
+    program.write_text("")
+    # a home of its own: Ivy takes files that Maven has left there half fetched for whole ones
+    env = {**os.environ, "PYSPARK_PYTHON": sys.executable, "SPARK_SUBMIT_OPTS": f"-Duser.home={folder}/home"}
+    submit = [str(Path(pyspark.__file__).parent / "bin" / "spark-submit"), "--conf", f"spark.jars.ivy={folder}/ivy"]
+    exclusions = ["--exclude-packages", ",".join(left_out)] if left_out else []
+    run([*submit, "--packages", ",".join(packages), *exclusions, str(program)], env)
 
 
 def run(command: list[str], env: dict[str, str]) -> None:
@@ -102,4 +145,5 @@ def _getting(folder: Path) -> Iterator[bool]:
 
 
 if __name__ == "__main__":
-    print({"s3": s3, "jars": jars}[sys.argv[1]]())
+    for name in sys.argv[1:]:
+        print({"s3": s3, "jars": jars, "kafka": kafka, "kafka-connector": kafka_connector}[name](), flush=True)

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
-from tests.servers import HdfsServer, S3Server
+from tests.servers import HdfsServer, KafkaServer, S3Server
 from tests.task_choice import alternate
 
 settings.register_profile(
@@ -67,3 +67,12 @@ def hdfs_server(java: None, tmp_path_factory: pytest.TempPathFactory) -> Iterato
         yield server
     finally:
         server.stop()
+
+
+@pytest.fixture(scope="session")
+def kafka_server(java: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaServer]:
+    """A real broker without topics. A test that stops it starts it again."""
+    server = KafkaServer(tmp_path_factory.mktemp("kafka"))
+    server.start()
+    yield server
+    server.stop()

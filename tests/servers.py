@@ -1,4 +1,4 @@
-"""Real servers on loopback for tests of remote storages: an object store, and HDFS. `scripts/test_servers.py` gets them."""
+"""Real servers on loopback for tests: an object store, HDFS, and Kafka. `scripts/test_servers.py` gets them."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ import sys
 import time
 import urllib.error
 import urllib.request
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import pytest
 
@@ -190,3 +191,139 @@ class HdfsServer:
             with self._process as process:
                 process.kill()
             self._process = None
+
+
+class KafkaServer:
+    """A Kafka broker that is its own controller, over a folder. It may be stopped or killed and started again: its data stay.
+    Topics are made by `create` alone."""
+
+    def __init__(self, folder: Path) -> None:
+        pytest.importorskip("confluent_kafka", reason="pip install confluent-kafka")
+        import pyspark
+
+        java = Path(os.environ["JAVA_HOME"]) / "bin" / "java" if "JAVA_HOME" in os.environ else "java"
+        options = ["-Xms64m", "-Xmx384m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"]
+        scala = next((Path(pyspark.__file__).parent / "jars").glob("scala-library*.jar"))
+        self._java = [str(java), *options, "-cp", f"{get('kafka')}/*:{scala}"]
+        self._folder = folder
+        self._settings = folder / "server.properties"
+        self._process: subprocess.Popen[bytes] | None = None
+        self.servers = f"127.0.0.1:{free_port()}"
+        controller = f"127.0.0.1:{free_port()}"
+        settings = {
+            "process.roles": "broker,controller",
+            "node.id": "1",
+            "controller.quorum.voters": f"1@{controller}",
+            "listeners": f"PLAINTEXT://{self.servers},CONTROLLER://{controller}",
+            "advertised.listeners": f"PLAINTEXT://{self.servers}",
+            "controller.listener.names": "CONTROLLER",
+            "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
+            "log.dirs": f"{folder}/data",
+            "offsets.topic.num.partitions": "1",
+            "offsets.topic.replication.factor": "1",
+            "transaction.state.log.num.partitions": "1",
+            "transaction.state.log.replication.factor": "1",
+            "transaction.state.log.min.isr": "1",
+            "group.initial.rebalance.delay.ms": "0",
+            "auto.create.topics.enable": "false",
+            "log.retention.ms": "-1",  # records with times of long ago stay; a topic may have a `retention.ms` of its own,
+            "log.retention.check.interval.ms": "1000",  # and tests of it do not wait for minutes
+            "log.segment.delete.delay.ms": "500",
+            "log.initial.task.delay.ms": "1000",
+        }
+        self._settings.write_text("".join(f"{name}={value}\n" for name, value in settings.items()))
+
+    def start(self) -> None:
+        """Returns when it answers."""
+        if not (self._folder / "data").exists():
+            format_storage = [*self._java, "kafka.tools.StorageTool", "format", "-t", "AAAAAAAAAAAAAAAAAAAAAA", "-c", str(self._settings)]
+            subprocess.run(format_storage, check=True, capture_output=True)
+        with (self._folder / "log").open("ab") as log:
+            command = [*self._java, "kafka.Kafka", str(self._settings)]
+            self._process = subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True)
+        host, _, port = self.servers.partition(":")
+        for _ in range(600):
+            try:
+                socket.create_connection((host, int(port)), 1).close()
+                break
+            except OSError:
+                assert self._process.poll() is None, f"Kafka does not start: {(self._folder / 'log').read_text()[-3000:]}"
+                time.sleep(0.1)
+        self.admin().list_topics(timeout=60)
+
+    def send(self, sig: signal.Signals) -> None:
+        """SIGSTOP: it takes connections and does not answer, until SIGCONT."""
+        assert self._process is not None
+        self._process.send_signal(sig)
+
+    def stop(self, sig: signal.Signals = signal.SIGTERM) -> None:
+        """Returns when the process has ended."""
+        if self._process is not None:
+            self._process.send_signal(sig)
+            self._process.wait()
+            self._process = None
+
+    def kill(self) -> None:
+        self.stop(signal.SIGKILL)
+
+    def admin(self) -> Any:
+        from confluent_kafka.admin import AdminClient
+
+        return AdminClient({"bootstrap.servers": self.servers})
+
+    def create(self, *topics: str, partitions: int = 1, config: Mapping[str, str] | None = None) -> None:
+        from confluent_kafka.admin import NewTopic
+
+        new = [NewTopic(topic, num_partitions=partitions, replication_factor=1, config=dict(config or {})) for topic in topics]
+        admin = self.admin()  # kept: what it is asked for ends with it
+        for created in admin.create_topics(new).values():
+            created.result(60)
+
+    def add_partitions(self, topic: str, partitions: int) -> None:
+        """So many in all."""
+        from confluent_kafka.admin import NewPartitions
+
+        admin = self.admin()
+        admin.create_partitions([NewPartitions(topic, partitions)])[topic].result(60)
+
+    def delete(self, topic: str) -> None:
+        admin = self.admin()
+        admin.delete_topics([topic])[topic].result(60)
+
+    def produce(self, topic: str, values: Iterable[bytes | str | dict[str, Any] | None]) -> None:
+        """Values, or the arguments of `Producer.produce` (value, key, partition, timestamp, headers). All are acknowledged at the end."""
+        from confluent_kafka import Producer
+
+        problems: list[Any] = []
+        producer = Producer({"bootstrap.servers": self.servers, "linger.ms": 5})
+        for value in values:
+            record = value if isinstance(value, dict) else {"value": value}
+            while True:
+                try:
+                    producer.produce(topic, **record, on_delivery=lambda error, _: problems.append(error) if error else None)
+                    break
+                except BufferError:
+                    producer.poll(0.1)
+        assert producer.flush(60) == 0
+        assert not problems, problems[0]
+
+    def consume(self, topic: str, isolation: str = "read_committed") -> list[Any]:
+        """All messages of the topic, up to its present end."""
+        from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, TopicPartition
+
+        options = {"group.id": "tests", "enable.auto.commit": False, "isolation.level": isolation, "enable.partition.eof": True}
+        consumer = Consumer({"bootstrap.servers": self.servers, **options})
+        partitions = consumer.list_topics(topic, timeout=60).topics[topic].partitions
+        consumer.assign([TopicPartition(topic, partition, OFFSET_BEGINNING) for partition in partitions])
+        messages: list[Any] = []
+        open_partitions = set(partitions)
+        while open_partitions:
+            for message in consumer.consume(10_000, 1):
+                if message.error() is None:
+                    messages.append(message)
+                elif message.error().code() == KafkaError._PARTITION_EOF:
+                    open_partitions.discard(message.partition())
+                else:
+                    raise AssertionError(message.error())
+        consumer.close()
+        return messages
