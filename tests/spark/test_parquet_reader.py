@@ -15,7 +15,9 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 import clash
 from clash.expressions.arrow_types import arrow_type
-from clash.spark.parquet_reader import Columns, FileColumn, FileSlice, FileSlices, read_slices, readable_files
+from clash.model.expressions import Call, Col, Expr, Lit
+from clash.model.relation import Relation
+from clash.spark.parquet_reader import FileColumn, FileRead, FileReads, FileSlice, FileSlices, read_slices, readable_files
 
 UTC = pa.timestamp("us", tz="UTC")
 KINDS = {
@@ -65,24 +67,24 @@ def counted(table: pa.Table) -> Counter[str]:
     return Counter(map(str, table.to_pylist()))
 
 
-def wanted(kinds: dict[str, str]) -> list[FileColumn]:
-    return [FileColumn(name, name, kind) for name, kind in kinds.items()]
+def wanted(kinds: dict[str, str], *filters: Expr) -> FileRead:
+    return FileRead(tuple(FileColumn(name, name, kind) for name, kind in kinds.items()), filters)
 
 
-def slice_files(path_by_stream: dict[str, list[str]], columns: Columns, parts: int, plain_calendar: bool) -> list[FileSlices] | None:
-    files = readable_files(path_by_stream, columns, plain_calendar)
+def slice_files(path_by_stream: dict[str, list[str]], reads: FileReads, parts: int, plain_calendar: bool) -> list[FileSlices] | None:
+    files = readable_files(path_by_stream, reads, plain_calendar)
     return None if files is None else files.slices(parts)
 
 
 def directly(paths: list[Path], kinds: dict[str, str], parts: int = 3) -> pa.Table | None:
-    columns = {"R": wanted(kinds)}
-    pieces = slice_files({"R": [str(path) for path in paths]}, columns, parts, True)
+    reads = {"R": wanted(kinds)}
+    pieces = slice_files({"R": [str(path) for path in paths]}, reads, parts, True)
     if pieces is None:
         return None
     schema = pa.schema([(name, arrow_type(kind)) for name, kind in kinds.items()])
     sizes = [sum(piece.rows for piece in part) for part in pieces]
     assert max(sizes) - min(sizes) <= 1
-    return pa.Table.from_batches([batch for part in pieces for _, batch in read_slices(part, columns, 0)], schema)
+    return pa.Table.from_batches([batch for part in pieces for _, batch in read_slices(part, reads, 0)], schema)
 
 
 def scanned(spark: Any, paths: list[Path], kinds: dict[str, str]) -> pa.Table:
@@ -174,19 +176,48 @@ def test_lists_in_two_levels_are_left_to_spark(tmp_path: Path) -> None:
 
 
 def test_a_file_that_cannot_be_opened_is_sparks_and_a_damaged_one_is_named(tmp_path: Path) -> None:
-    path, columns = tmp_path / "f.parquet", {"R": wanted({"v": "bigint"})}
+    path, reads = tmp_path / "f.parquet", {"R": wanted({"v": "bigint"})}
     path.write_bytes(b"this is not Parquet, but long enough for a footer")
     assert directly([path], {"v": "bigint"}) is None
     pq.write_table(pa.table({"v": range(1000)}), path)
-    pieces = slice_files({"R": [str(path)]}, columns, 1, True)
-    assert pieces == [(FileSlice("R", str(path), (0,), 0, 1000),)]
+    pieces = slice_files({"R": [str(path)]}, reads, 1, True)
+    assert pieces == [(FileSlice(("R",), str(path), (0,), 0, 1000),)]
     damaged = bytearray(path.read_bytes())
     damaged[4:400] = bytes(396)
     path.write_bytes(bytes(damaged))
     with pytest.raises(clash.SourceError) as found:
-        list(read_slices(pieces[0], columns, 7))
+        list(read_slices(pieces[0], reads, 7))
     assert found.value.what == "stream R cannot be read"
     assert f"batch 7, file file://{path}, " in found.value.detail
     pq.write_table(pa.table({"v": range(10)}), path)
     with pytest.raises(clash.SourceError, match="990 rows less"):
-        list(read_slices(pieces[0], columns, 7))
+        list(read_slices(pieces[0], reads, 7))
+
+
+def test_streams_out_of_one_file_read_it_once(tmp_path: Path) -> None:
+    path = tmp_path / "f.parquet"
+    kinds = ["a", "b", None, "a", "c"] * 200
+    pq.write_table(pa.table({"kind": kinds, "v": range(1000), "w": range(1000, 2000)}), path, row_group_size=300)
+
+    def of(kind: str) -> Expr:
+        return Call("=", (Col(Relation("files"), "kind", "string"), Lit(kind, "string")), "boolean")
+
+    reads = {
+        "A": wanted({"v": "bigint"}, of("a")),
+        "B": FileRead((FileColumn("renamed", "w", "bigint"), FileColumn("absent", "x", "int")), (of("b"),)),
+        "none": wanted({"v": "bigint"}, of("d")),
+        "all": wanted({"kind": "string"}),
+    }
+    pieces = slice_files({stream: [str(path)] for stream in reads}, reads, 3, True)
+    assert pieces is not None
+    assert sum(piece.rows for part in pieces for piece in part) == 1000
+    found: dict[str, list[dict[str, Any]]] = {stream: [] for stream in reads}
+    for part in pieces:
+        for stream, rows in read_slices(part, reads, 0):
+            found[stream] += rows.to_pylist()
+    assert found == {
+        "A": [{"v": at} for at, kind in enumerate(kinds) if kind == "a"],
+        "B": [{"renamed": at + 1000, "absent": None} for at, kind in enumerate(kinds) if kind == "b"],
+        "none": [],
+        "all": [{"kind": kind} for kind in kinds],
+    }

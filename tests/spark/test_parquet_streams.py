@@ -30,7 +30,8 @@ def test_plain_streams_are_parquet_files_with_columns_chosen_and_renamed(spark: 
     assert stored(lambda df: df.withColumnRenamed("a", "b").select("b", df.x.alias("a"))) == {"b": "a", "a": "x"}
     assert stored(mergeSchema=True) is None
     assert stored(datetimeRebaseMode="LEGACY") is None
-    assert stored(lambda df: df.where("a > 1")) is None
+    assert stored(lambda df: df.where("a > 1").withColumnRenamed("a", "b").where("b < 9").select("b")) == {"b": "a"}
+    assert stored(lambda df: df.where("a + 1 > 1")) is None
     assert stored(lambda df: df.selectExpr("a + 1 AS a")) is None
     assert stored(lambda df: df.select("a", "_metadata.file_name")) is None
     assert stored(lambda df: df.union(df)) is None

@@ -8,6 +8,7 @@ import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.lang.reflect.Field;
 import java.util.ArrayList;
 import java.util.Collections;
+import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Objects;
@@ -57,7 +58,7 @@ public final class FileStreams implements TableProvider {
   private static final String KEY = "streams";
   private static final String OFFSETS = "clash.files"; // of all streams, in the JSON form of an offset
   private static final ObjectMapper JSON = new ObjectMapper();
-  private static final Map<String, List<DataSource>> DECLARED = new ConcurrentHashMap<>();
+  private static final Map<String, Declared> DECLARED = new ConcurrentHashMap<>();
   private static final Map<String, Stream> RUNNING = new ConcurrentHashMap<>();
   private static final StructType SCHEMA = new StructType().add("stream", DataTypes.IntegerType);
 
@@ -70,10 +71,13 @@ public final class FileStreams implements TableProvider {
         && StreamingQueryWrapper.class.getMethod("streamingQuery") != null;
   }
 
+  /** The sources in the order of their folders, and for each stream the number of its source: several streams may be of one. */
+  private record Declared(List<DataSource> sources, List<Integer> streams) {}
+
   /** Declares the streams of a query, in order; returns the value of the option {@code streams} that stands for them. */
-  public static String declare(List<DataSource> streams) {
+  public static String declare(List<DataSource> sources, List<Integer> streams) {
     String key = UUID.randomUUID().toString();
-    DECLARED.put(key, List.copyOf(streams));
+    DECLARED.put(key, new Declared(List.copyOf(sources), List.copyOf(streams)));
     return key;
   }
 
@@ -88,7 +92,7 @@ public final class FileStreams implements TableProvider {
     StreamingDataSourceV2ScanRelation batch = batch(session, query);
     Stream stream = running(key);
     StringBuilder lines = new StringBuilder();
-    for (int number = 0; number < stream.sources.size(); number++) {
+    for (int number = 0; number < stream.streams.size(); number++) {
       for (String file : stream.files(number, start(batch), end(batch))) {
         lines.append(number).append(' ').append(file).append('\n');
       }
@@ -101,7 +105,7 @@ public final class FileStreams implements TableProvider {
     StreamingDataSourceV2ScanRelation batch = batch(session, query);
     FileStreamSourceOffset start = start(batch).streams.get(number);
     FileStreamSourceOffset end = end(batch).streams.get(number);
-    LogicalPlan plan = running(key).sources.get(number).getBatch(Option.apply(start), end).queryExecution().logical();
+    LogicalPlan plan = running(key).source(number).getBatch(Option.apply(start), end).queryExecution().logical();
     return ((LogicalRelation) plan).relation();
   }
 
@@ -110,8 +114,9 @@ public final class FileStreams implements TableProvider {
     Field field = FileStreamSource.class.getDeclaredField("unreadFiles");
     field.setAccessible(true);
     StringBuilder counts = new StringBuilder();
-    for (FileStreamSource source : running(key).sources) {
-      Seq<?> unread = (Seq<?>) field.get(source);
+    Stream stream = running(key);
+    for (int number = 0; number < stream.streams.size(); number++) {
+      Seq<?> unread = (Seq<?>) field.get(stream.source(number));
       counts.append(unread == null ? 0 : unread.size()).append(' ');
     }
     return counts.toString().strip();
@@ -195,7 +200,8 @@ public final class FileStreams implements TableProvider {
       this.streams = streams;
     }
 
-    static Offsets parse(String text, int count) {
+    /** {@code sources}: for each stream the number of its source. Streams of one source have the same offset, also one that was added. */
+    static Offsets parse(String text, List<Integer> sources) {
       List<FileStreamSourceOffset> streams = new ArrayList<>();
       try {
         for (JsonNode offset : JSON.readTree(text).get(OFFSETS)) {
@@ -205,10 +211,13 @@ public final class FileStreams implements TableProvider {
       } catch (JsonProcessingException error) {
         throw new IllegalStateException("not an offset of file streams: " + text, error);
       }
-      while (streams.size() < count) { // a stream that was added since
-        streams.add(null);
+      Map<Integer, FileStreamSourceOffset> latest = new HashMap<>();
+      for (int stream = 0; stream < streams.size(); stream++) {
+        if (streams.get(stream) != null) {
+          latest.put(sources.get(stream), streams.get(stream));
+        }
       }
-      return new Offsets(streams);
+      return new Offsets(sources.stream().map(latest::get).toList());
     }
 
     long log(int stream) {
@@ -228,15 +237,17 @@ public final class FileStreams implements TableProvider {
   }
 
   private static final class Stream implements MicroBatchStream, SupportsTriggerAvailableNow {
-    final List<FileStreamSource> sources = new ArrayList<>();
+    final List<Integer> streams;
+    private final List<FileStreamSource> sources = new ArrayList<>();
     private final List<FileStreamSourceLog> logs = new ArrayList<>();
 
-    Stream(List<DataSource> streams, String folder) {
+    Stream(Declared declared, String folder) {
+      streams = declared.streams();
       try {
         Field log = FileStreamSource.class.getDeclaredField("metadataLog");
         log.setAccessible(true);
-        for (int number = 0; number < streams.size(); number++) {
-          FileStreamSource source = (FileStreamSource) streams.get(number).createSource(folder + "/" + number);
+        for (int number = 0; number < declared.sources().size(); number++) {
+          FileStreamSource source = (FileStreamSource) declared.sources().get(number).createSource(folder + "/" + number);
           sources.add(source);
           logs.add((FileStreamSourceLog) log.get(source));
         }
@@ -245,10 +256,14 @@ public final class FileStreams implements TableProvider {
       }
     }
 
+    FileStreamSource source(int stream) {
+      return sources.get(streams.get(stream));
+    }
+
     List<String> files(int number, Offsets start, Offsets end) {
       List<String> found = new ArrayList<>();
       if (end.log(number) > start.log(number)) {
-        for (var entry : logs.get(number).get(Option.apply(start.log(number) + 1), Option.apply(end.log(number)))) {
+        for (var entry : logs.get(streams.get(number)).get(Option.apply(start.log(number) + 1), Option.apply(end.log(number)))) {
           for (FileStreamSource.FileEntry file : entry._2()) {
             found.add(file.path());
           }
@@ -259,7 +274,7 @@ public final class FileStreams implements TableProvider {
 
     @Override
     public Offset initialOffset() {
-      return new Offsets(Collections.nCopies(sources.size(), null));
+      return new Offsets(Collections.nCopies(streams.size(), null));
     }
 
     @Override
@@ -275,10 +290,13 @@ public final class FileStreams implements TableProvider {
     @Override
     public Offset latestOffset(Offset start, ReadLimit limit) {
       Offsets before = (Offsets) start;
+      List<FileStreamSourceOffset> found = new ArrayList<>();
+      for (FileStreamSource source : sources) {
+        found.add((FileStreamSourceOffset) source.latestOffset(null, source.getDefaultReadLimit()));
+      }
       List<FileStreamSourceOffset> latest = new ArrayList<>();
-      for (int stream = 0; stream < sources.size(); stream++) {
-        FileStreamSource source = sources.get(stream);
-        FileStreamSourceOffset offset = (FileStreamSourceOffset) source.latestOffset(null, source.getDefaultReadLimit());
+      for (int stream = 0; stream < streams.size(); stream++) {
+        FileStreamSourceOffset offset = found.get(streams.get(stream));
         latest.add(offset == null && before != null ? before.streams.get(stream) : offset);
       }
       return latest.stream().allMatch(Objects::isNull) ? null : new Offsets(latest); // without a file there is no batch
@@ -291,7 +309,7 @@ public final class FileStreams implements TableProvider {
 
     @Override
     public Offset deserializeOffset(String json) {
-      return Offsets.parse(json, sources.size());
+      return Offsets.parse(json, streams);
     }
 
     @Override
@@ -306,10 +324,10 @@ public final class FileStreams implements TableProvider {
 
     @Override
     public void commit(Offset end) {
-      for (int stream = 0; stream < sources.size(); stream++) {
-        FileStreamSourceOffset offset = ((Offsets) end).streams.get(stream);
+      for (int source = 0; source < sources.size(); source++) {
+        FileStreamSourceOffset offset = ((Offsets) end).streams.get(streams.indexOf(source));
         if (offset != null) {
-          sources.get(stream).commit((org.apache.spark.sql.execution.streaming.Offset) offset);
+          sources.get(source).commit((org.apache.spark.sql.execution.streaming.Offset) offset);
         }
       }
     }

@@ -125,14 +125,14 @@ class BatchFunction:
         return reports
 
     def _file_job(self, parquet: ParquetStreams, session: Any, spec: BatchSpec, plan: LoadedPlan) -> DataFrameJob | RddJob:
-        files, columns = parquet.files_of_batch(plan.streams), parquet.columns(plan)
-        readable = None if files.paths is None else readable_files(files.paths, columns, parquet.plain_calendar)
+        files, reads = parquet.files_of_batch(plan.streams), parquet.reads(plan)
+        readable = None if files.paths is None else readable_files(files.paths, reads, parquet.plain_calendar)
         if readable is not None:
             if self._rdd_jobs is None:
                 self._rdd_jobs = RddJobs(session.sparkContext, self.names, self._choice)
-            return self._rdd_jobs.over(FileSource(readable, columns))
-        self._scanned = frames = parquet.frames(session, files, columns)
-        packed = assign_packed_columns({stream: [(column.name, column.kind) for column in columns[stream]] for stream in frames})
+            return self._rdd_jobs.over(FileSource(readable, reads))
+        self._scanned = frames = parquet.frames(session, files, reads)
+        packed = assign_packed_columns({stream: [(column.name, column.kind) for column in reads[stream].columns] for stream in frames})
         return DataFrameJob(pack_streams(frames, packed, frozenset(frames)), packed, self._choice)
 
     def _tune(self, session: Any) -> None:

@@ -6,18 +6,21 @@ source of each stream decide which files a batch has, in the folders of the chec
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from typing import Any
 
 from clash.spark.java_classes import FILE_STREAMS
 
 
 class FileStreams:
-    """`java`: the class in Java; `sources`: Spark's descriptions of the streams (`DataSource`), in the order of the checkpoint."""
+    """`java`: the class in Java; `streams`: in the order of the checkpoint, what identifies the source of each stream, and Spark's
+    description of it (`DataSource`). Streams out of one DataFrame have one source, as in Spark, which numbers sources in this order."""
 
-    def __init__(self, spark: Any, java: Any, sources: Sequence[Any]) -> None:
+    def __init__(self, spark: Any, java: Any, streams: Sequence[tuple[Hashable, Any]]) -> None:
         self._spark, self._java = spark, java
-        self._key = java.declare(list(sources))
+        sources = dict(streams)
+        numbers = {relation: number for number, relation in enumerate(sources)}
+        self._key = java.declare(list(sources.values()), [numbers[relation] for relation, _ in streams])
 
     def frame(self) -> Any:
         """A streaming DataFrame without rows, whose batches are those of the files."""

@@ -11,12 +11,17 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pyarrow.types as pt
 
 from clash.errors import SourceError
+from clash.expressions import holds
 from clash.expressions.arrow_types import arrow_type
+from clash.hints import listed
+from clash.model.expressions import Col, Expr
+from clash.model.expressions import columns as columns_of
 
 ROWS = 1 << 16  # per record batch that is decoded
 _PLAIN = frozenset(arrow_type(name) for name in ("boolean", "tinyint", "smallint", "int", "bigint", "float", "double", "date"))
@@ -39,10 +44,26 @@ class FileColumn:
 
 
 @dataclass(frozen=True)
-class FileSlice:
-    """Consecutive rows of one file of a stream."""
+class FileRead:
+    """What a stream takes of the rows of its files."""
 
-    stream: str
+    columns: tuple[FileColumn, ...]
+    filters: tuple[Expr, ...] = ()
+    """Conditions on columns of the files; the stream has the rows that satisfy all of them."""
+
+    @property
+    def read_columns(self) -> list[FileColumn]:
+        """Of the stream, and of its filters."""
+        filtered = {col.column: FileColumn(col.column, col.column, col.type) for each in self.filters for col in columns_of(each)}
+        return [*self.columns, *filtered.values()]
+
+
+@dataclass(frozen=True)
+class FileSlice:
+    """Consecutive rows of one file."""
+
+    streams: tuple[str, ...]
+    """That take rows of it: several where they are filtered out of one source. The file is read once for all of them."""
     path: str
     groups: tuple[int, ...]
     """The row groups that hold them."""
@@ -52,9 +73,9 @@ class FileSlice:
     """Rows of the slice."""
 
 
-Columns = Mapping[str, Sequence[FileColumn]]  # by stream
+FileReads = Mapping[str, FileRead]  # by stream
 FileSlices = tuple[FileSlice, ...]  # of one task
-_FileRows = tuple[str, str, list[int]]  # stream, path, and rows per row group
+_FileRows = tuple[tuple[str, ...], str, list[int]]  # streams, path, and rows per row group
 
 
 @dataclass(frozen=True)
@@ -73,63 +94,81 @@ class ReadableFiles:
         return [tuple(_slices_between(self.files, total * part // parts, total * (part + 1) // parts)) for part in range(parts)]
 
 
-def readable_files(files: Mapping[str, Sequence[str]], columns: Columns, plain_calendar: bool) -> ReadableFiles | None:
+def readable_files(files: Mapping[str, Sequence[str]], reads: FileReads, plain_calendar: bool) -> ReadableFiles | None:
     """The files by stream, if tasks can read all of them; None if Spark has to.
 
     `plain_calendar`: dates and times of a file whose metadata does not say which calendar they are of are taken as they are.
     """
-    file_rows: list[_FileRows] = []
+    streams: dict[str, list[str]] = {}  # by path
     for stream, paths in files.items():
         for path in paths:
-            groups = _row_groups(path, columns[stream], plain_calendar)
-            if groups is None:
-                return None
-            file_rows.append((stream, path, groups))
+            streams.setdefault(path, []).append(stream)
+    file_rows: list[_FileRows] = []
+    for path, takers in streams.items():
+        groups = _row_groups(path, [reads[stream].read_columns for stream in takers], plain_calendar)
+        if groups is None:
+            return None
+        file_rows.append((tuple(takers), path, groups))
     return ReadableFiles(tuple(file_rows))
 
 
 def _slices_between(file_rows: Iterable[_FileRows], low: int, high: int) -> Iterator[FileSlice]:
     """The rows from `low` up to, but without, `high`, counted through all files in order."""
     next_start = 0
-    for stream, path, groups in file_rows:
+    for streams, path, groups in file_rows:
         starts = list(accumulate(groups, initial=next_start))
         next_start = starts[-1]
         touched = [group for group, rows in enumerate(groups) if rows and starts[group] < high and starts[group + 1] > low]
         if touched:
             first, end = max(low, starts[touched[0]]), min(high, starts[touched[-1] + 1])
-            yield FileSlice(stream, path, tuple(touched), first - starts[touched[0]], end - first)
+            yield FileSlice(streams, path, tuple(touched), first - starts[touched[0]], end - first)
 
 
-def read_slices(slices: Iterable[FileSlice], columns: Columns, batch: int) -> Iterator[tuple[str, pa.RecordBatch]]:
+def read_slices(slices: Iterable[FileSlice], reads: FileReads, batch: int) -> Iterator[tuple[str, pa.RecordBatch]]:
     """The rows by stream, with the names and types of its columns. `batch` is named in the error of a file that cannot be read."""
     for piece in slices:
         try:
-            yield from _read_slice(piece, columns[piece.stream])
+            for rows in _read_slice(piece, reads):
+                for stream in piece.streams:
+                    yield stream, _stream_rows(rows, reads[stream])
         except (OSError, pa.ArrowException) as error:
             lines = str(error).strip().splitlines() or [type(error).__name__]
             raise SourceError(
-                f"stream {piece.stream} cannot be read",
+                f"stream {listed(piece.streams)} cannot be read",
                 f"batch {batch}, file file://{piece.path}, {lines[0]}",
                 "repair or remove what is named here; a new start repeats the batch",
             ) from error
 
 
-def _read_slice(piece: FileSlice, columns: Sequence[FileColumn]) -> Iterator[tuple[str, pa.RecordBatch]]:
+def _read_slice(piece: FileSlice, reads: FileReads) -> Iterator[pa.RecordBatch]:
+    """All columns that the streams need."""
     skip, remaining = piece.skip, piece.rows
-    names = [column.name for column in columns]
+    wanted = {column.stored for stream in piece.streams for column in reads[stream].read_columns}
     with pq.ParquetFile(piece.path, pre_buffer=False) as file:
-        names_in_file = set(file.schema_arrow.names)
-        stored = [column.stored for column in columns if column.stored in names_in_file]
+        stored = [name for name in file.schema_arrow.names if name in wanted]
         for batch in file.iter_batches(ROWS, row_groups=list(piece.groups), columns=stored, use_threads=False):
             if skip >= batch.num_rows:
                 skip -= batch.num_rows
                 continue
             rows = batch.slice(skip, remaining)
             skip, remaining = 0, remaining - rows.num_rows
-            yield piece.stream, pa.RecordBatch.from_arrays([_column_values(rows, column) for column in columns], names)
+            yield rows
             if remaining == 0:
                 return
     raise pa.ArrowInvalid(f"it has {remaining} rows less than it had when the batch began")
+
+
+def _stream_rows(rows: pa.RecordBatch, read: FileRead) -> pa.RecordBatch:
+    """The rows and columns that a stream takes."""
+
+    def column(col: Col) -> pa.Array:
+        return _column_values(rows, FileColumn(col.column, col.column, col.type))
+
+    satisfied = holds(read.filters, column, rows.num_rows, "UTC")  # no filter depends on the time zone
+    if satisfied is not None and not satisfied.all():
+        rows = rows.select([column.stored for column in read.columns if column.stored in rows.schema.names])
+        rows = rows.take(pa.array(np.flatnonzero(satisfied)))
+    return pa.RecordBatch.from_arrays([_column_values(rows, column) for column in read.columns], [column.name for column in read.columns])
 
 
 def _column_values(rows: pa.RecordBatch, column: FileColumn) -> pa.Array:
@@ -144,20 +183,29 @@ def _column_values(rows: pa.RecordBatch, column: FileColumn) -> pa.Array:
 # ---- whether the values are those of Spark's scan ------------------------------------------------------------------
 
 
-def _row_groups(path: str, columns: Sequence[FileColumn], plain_calendar: bool) -> list[int] | None:
-    """Rows per row group; None if Spark has to read the file. Spark also gets a file that cannot be opened, and reports what is wrong."""
+def _row_groups(path: str, reads: Iterable[Sequence[FileColumn]], plain_calendar: bool) -> list[int] | None:
+    """Rows per row group; None if Spark has to read the file. Spark also gets a file that cannot be opened, and reports what is wrong.
+    `reads`: the columns of each stream."""
     try:
         with pq.ParquetFile(path, pre_buffer=False) as file:
             metadata, schema = file.metadata, file.schema_arrow
             leaves = file.schema
     except (OSError, pa.ArrowException):
         return None
+    if not all(_reads_like_spark(metadata, schema, leaves, columns, plain_calendar) for columns in reads):
+        return None
+    return [metadata.row_group(group).num_rows for group in range(metadata.num_row_groups)]
+
+
+def _reads_like_spark(
+    metadata: pq.FileMetaData, schema: pa.Schema, leaves: pq.ParquetSchema, columns: Sequence[FileColumn], plain_calendar: bool
+) -> bool:
     lower_names = [name.lower() for name in schema.names]
     present = 0  # of the columns
     for column in columns:
         if column.stored not in schema.names:
             if column.stored.lower() in lower_names:
-                return None  # whether Spark reads that column depends on its settings
+                return False  # whether Spark reads that column depends on its settings
             continue
         present += 1
         kind = arrow_type(column.kind)
@@ -166,12 +214,12 @@ def _row_groups(path: str, columns: Sequence[FileColumn], plain_calendar: bool) 
             or "." in column.stored
             or not _casts_like_spark(schema.field(column.stored).type, kind)
         ):
-            return None
+            return False
         if pt.is_nested(kind) and not _has_standard_levels(leaves, column.stored, kind):
-            return None
+            return False
         if _has_calendar(kind) and not _is_plain_calendar(metadata.metadata or {}, plain_calendar):
-            return None
-    return [metadata.row_group(group).num_rows for group in range(metadata.num_row_groups)] if present else None
+            return False
+    return present > 0
 
 
 def _casts_like_spark(stored: pa.DataType, kind: pa.DataType) -> bool:

@@ -16,9 +16,12 @@ from urllib.parse import unquote, urlsplit
 from py4j.java_gateway import JavaClass
 from pyspark.sql import DataFrame
 
+from clash.model.expressions import Expr
+from clash.model.relation import Relation
 from clash.spark.column_packing import quoted
 from clash.spark.file_streams import FileStreams
-from clash.spark.parquet_reader import Columns, FileColumn
+from clash.spark.parquet_reader import FileColumn, FileRead, FileReads
+from clash.spark.stream_filters import to_expression, to_spark_column
 from clash.workers.loaded_plan import LoadedPlan
 
 _PACKAGE = "org.apache.spark.sql"
@@ -35,15 +38,18 @@ _REQUIRED_SETTINGS = {  # under which a scan gives all rows of all files, with c
     "spark.sql.files.ignoreMissingFiles": "false",
     "spark.sql.parquet.fieldId.read.enabled": "false",
 }
+_FILES = Relation("files")  # of which the columns in filters are
 _CALENDAR_MODE = "spark.sql.parquet.datetimeRebaseModeInRead"
 
 
 @dataclass(frozen=True)
 class PlainStream:
-    """A folder of Parquet files whose columns are selected and renamed at most."""
+    """A folder of Parquet files whose columns are selected and renamed, and whose rows are filtered, at most."""
 
     columns: Mapping[str, str]
     """By column of the stream, the column of its files."""
+    filters: tuple[Expr, ...]
+    """Conditions on columns of the files."""
     source: Any
     """Spark's description of the source."""
     relation: tuple[int, ...]
@@ -70,23 +76,26 @@ def plain_streams(frames: Mapping[str, Any]) -> PlainStreams | None:
 
 def can_share_source(streams: PlainStreams) -> bool:
     """Whether one source can take the place of those of all streams: Spark then knows each of these by its number."""
-    return not any(stream.is_named for stream in streams.values()) and len({stream.relation for stream in streams.values()}) == len(streams)
+    return not any(stream.is_named for stream in streams.values())
 
 
 def _plain_stream(frame: Any) -> PlainStream | None:
-    """Follows each column through projections, by Spark's expression ids, down to the relation of the files."""
+    """Follows each column through projections and filters, by Spark's expression ids, down to the relation of the files."""
     try:
         node = frame._jdf.queryExecution().analyzed()
         names = list(frame.columns)
         ids = [field.exprId().id() for field in _to_list(node.output())]
-        while node.nodeName() == "Project":
-            child_ids = {}
-            for expression in _to_list(node.projectList()):
+        sources: dict[int, int] = {}  # by expression id, that of the column that it renames
+        conditions = []
+        while node.nodeName() in ("Project", "Filter"):
+            if node.nodeName() == "Filter":
+                conditions.append(node.condition())
+            for expression in _to_list(node.projectList()) if node.nodeName() == "Project" else ():
                 child = expression.child() if _class_name(expression) == _ALIAS else expression
                 if _class_name(child) != _ATTRIBUTE:
                     return None
-                child_ids[expression.exprId().id()] = child.exprId().id()
-            ids = [child_ids[identity] for identity in ids]
+                if expression.exprId().id() != child.exprId().id():
+                    sources[expression.exprId().id()] = child.exprId().id()
             node = node.child()
         if _class_name(node) not in _STREAMING_RELATIONS:
             return None
@@ -96,9 +105,13 @@ def _plain_stream(frame: Any) -> PlainStream | None:
         options = {str(key).lower() for key in _to_list(source.options().keys().toSeq())}
         if not options <= _FILE_SELECTION_OPTIONS:
             return None
-        stored_names = {field.exprId().id(): field.name() for field in _to_list(node.output())}
+        relation = tuple(field.exprId().id() for field in _to_list(node.output()))
+        stored_names = {field.exprId().id(): str(field.name()) for field in _to_list(node.output())}
+        for identity in reversed(sources):  # the lowest projection first
+            stored_names[identity] = stored_names[sources[identity]]
         columns = {name: stored_names[identity] for name, identity in zip(names, ids, strict=True)}
-        return PlainStream(columns, source, tuple(stored_names), source.userSpecifiedStreamingSourceName().isDefined())
+        filters = tuple(to_expression(condition, stored_names, _FILES) for condition in conditions)
+        return PlainStream(columns, filters, source, relation, source.userSpecifiedStreamingSourceName().isDefined())
     except Exception:  # these are internals of Spark, which another version may have renamed: then Spark reads the files
         return None
 
@@ -161,21 +174,25 @@ class ParquetStreams:
     def _input_files(self, relation: Any) -> list[str] | None:
         return _local_paths(self._wrap_array(relation.inputFiles()).mkString("\n").split("\n"))
 
-    def columns(self, plan: LoadedPlan) -> Columns:
-        """The columns that the plan reads of each stream."""
-        return {
-            stream: tuple(FileColumn(column.name, self.streams[stream].columns[column.name], column.type) for column in ingest.columns)
-            for stream, ingest in plan.ingest.items()
-        }
+    def reads(self, plan: LoadedPlan) -> FileReads:
+        """What the plan reads of each stream."""
+        reads = {}
+        for stream, ingest in plan.ingest.items():
+            plain = self.streams[stream]
+            columns = tuple(FileColumn(column.name, plain.columns[column.name], column.type) for column in ingest.columns)
+            reads[stream] = FileRead(columns, plain.filters)
+        return reads
 
-    def frames(self, session: Any, files: BatchFiles, columns: Columns) -> dict[str, Any]:
+    def frames(self, session: Any, files: BatchFiles, reads: FileReads) -> dict[str, Any]:
         """The same files as DataFrames, which Spark reads."""
         from pyspark.sql import functions as F  # noqa: N812
 
         frames = {}
         for stream, relation in files.relations.items():
             frame = DataFrame(session._jsparkSession.baseRelationToDataFrame(relation()), session)
-            frames[stream] = frame.select(*(F.col(quoted(column.stored)).alias(column.name) for column in columns[stream]))
+            for condition in reads[stream].filters:
+                frame = frame.where(to_spark_column(condition))
+            frames[stream] = frame.select(*(F.col(quoted(column.stored)).alias(column.name) for column in reads[stream].columns))
         return frames
 
 

@@ -65,7 +65,7 @@ class QueryLauncher:
             return None
         if names_sources(open_storage(self.half.folder)):  # Spark goes on with the format that a log has
             return None
-        return FileStreams(spark, java, [stream.source for stream in streams.values()])
+        return FileStreams(spark, java, [(stream.relation, stream.source) for stream in streams.values()])
 
     def close(self) -> None:
         """The Spark query has ended."""

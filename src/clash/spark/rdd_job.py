@@ -25,7 +25,7 @@ from clash.protocol.batch import BATCH_SPEC, BatchSpec
 from clash.spark.configure import is_local
 from clash.spark.java_classes import jobs
 from clash.spark.job_names import JobNames
-from clash.spark.parquet_reader import Columns, ReadableFiles
+from clash.spark.parquet_reader import FileReads, ReadableFiles
 from clash.spark.task_choice import TaskChoice
 from clash.spark.tasks import framed_round, from_pieces, read_task, whole_batch_task
 
@@ -40,8 +40,7 @@ class FileSource:
     """The files of a batch."""
 
     files: ReadableFiles
-    columns: Columns
-    """By stream, the columns to read."""
+    reads: FileReads
 
 
 class RddJobs:
@@ -81,12 +80,12 @@ class RddJobs:
         """Runs a batch, and returns the reports of all its tasks."""
         if not spec.backfill and self.choice.is_one_task(source.files.rows, spec.rounds, spec.partitions):
             self.names.name_stage(spec.batch, "one task")
-            task = partial(whole_batch_task, BATCH_SPEC.dumps(replace(spec, is_one_task=True)), source.files.slices(1), source.columns)
+            task = partial(whole_batch_task, BATCH_SPEC.dumps(replace(spec, is_one_task=True)), source.files.slices(1), source.reads)
             return self._reports(self._map_partitions(self._empty_rdd(1), task))
         text = BATCH_SPEC.dumps(spec)
         self.names.name_stage(spec.batch, "ingest")
         slices = source.files.slices(spec.partitions)
-        messages = self._map_partitions(self._empty_rdd(spec.partitions), partial(read_task, text, slices, source.columns))
+        messages = self._map_partitions(self._empty_rdd(spec.partitions), partial(read_task, text, slices, source.reads))
         for number in range(1, spec.rounds + 1):
             is_last = number == spec.rounds
             shuffled = self._shuffle(messages, spec.workers)  # its first RDD is the last one of the stage before it

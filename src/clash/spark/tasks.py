@@ -23,7 +23,7 @@ from clash.protocol.batch import BATCH_SPEC, BatchSpec
 from clash.protocol.messages import REPORT_KIND, Message, Payload
 from clash.spark.column_packing import PackedColumns, unpack_streams
 from clash.spark.failures import to_travelling
-from clash.spark.parquet_reader import Columns, FileSlices, read_slices
+from clash.spark.parquet_reader import FileReads, FileSlices, read_slices
 from clash.spark.task_choice import MAX_ROWS
 from clash.workers.ingest import run_ingest
 from clash.workers.round import run_round
@@ -105,13 +105,13 @@ class _WorkerStderr:
 # ---- messages as byte strings -------------------------------------------------------------------------------------
 
 
-def read_task(spec: str, slices: Sequence[FileSlices], columns: Columns, partition: int, empty: Iterable[object]) -> Iterator[bytes]:
+def read_task(spec: str, slices: Sequence[FileSlices], reads: FileReads, partition: int, empty: Iterable[object]) -> Iterator[bytes]:
     """Ingest over files. The input is empty but must be consumed: Spark does not reuse a worker process that leaves input unread."""
 
     def run() -> Iterator[bytes]:
         deque(empty, 0)
         batch = BATCH_SPEC.loads(spec)
-        return addressed(run_ingest(batch, partition, read_slices(slices[partition], columns, batch.batch)))
+        return addressed(run_ingest(batch, partition, read_slices(slices[partition], reads, batch.batch)))
 
     return _with_errors(run)
 
@@ -126,13 +126,13 @@ def framed_round(spec: str, number: int, is_last: bool, partition: int, frames: 
     return _with_errors(run)
 
 
-def whole_batch_task(spec: str, slices: Sequence[FileSlices], columns: Columns, partition: int, empty: Iterable[object]) -> Iterator[bytes]:
+def whole_batch_task(spec: str, slices: Sequence[FileSlices], reads: FileReads, partition: int, empty: Iterable[object]) -> Iterator[bytes]:
     """All tasks of a batch in one; its result is that of a last round."""
 
     def run() -> Iterator[bytes]:
         deque(empty, 0)
         batch = BATCH_SPEC.loads(spec)
-        return to_pieces(run_whole_batch(batch, [read_slices(each, columns, batch.batch) for each in slices]))
+        return to_pieces(run_whole_batch(batch, [read_slices(each, reads, batch.batch) for each in slices]))
 
     return _with_errors(run)
 
