@@ -225,6 +225,8 @@ class KafkaServer:
             "transaction.state.log.replication.factor": "1",
             "transaction.state.log.min.isr": "1",
             "group.initial.rebalance.delay.ms": "0",
+            "broker.session.timeout.ms": "1000",  # after a kill it registers again when its old session is over
+            "broker.heartbeat.interval.ms": "200",
             "auto.create.topics.enable": "false",
             "log.retention.ms": "-1",  # records with times of long ago stay; a topic may have a `retention.ms` of its own,
             "log.retention.check.interval.ms": "1000",  # and tests of it do not wait for minutes

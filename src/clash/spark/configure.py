@@ -16,16 +16,20 @@ from pathlib import Path
 from typing import Any
 
 import pyspark
+from py4j.protocol import Py4JError
 from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 
 from clash.errors import OptionError
 from clash.spark.java_classes import JAR, LOCAL_FILES
+from clash.spark.kafka_jars import MAVEN_CENTRAL, fetch_jars, find_jars
 
 _LOG = logging.getLogger("clash")
 
 LOOPBACK = "127.0.0.1"
 _CLASS_PATH, _FILE_SYSTEM = "spark.driver.extraClassPath", "spark.hadoop.fs.file.impl"
+_JARS, _REPOSITORIES = "spark.jars", "spark.jars.repositories"
+_KAFKA_CLASS = "org.apache.spark.sql.kafka010.KafkaSourceProvider"
 # Python workers keep memory for the next batch instead of returning it to the system, which gives it back in fresh pages, ten times as slow
 # as used ones: Arrow for ten seconds, malloc (of numpy) up to a gigabyte.
 _KEPT_MEMORY = {
@@ -59,8 +63,12 @@ ON_ONE_MACHINE: Mapping[str, str] = {
 }
 
 
-def configure(builder: Any) -> Any:
-    """Adds `settings` to a builder of Spark sessions, except those that the user has made, and returns the builder for `getOrCreate()`."""
+def configure(builder: Any, kafka: bool | str | os.PathLike[str] = False) -> Any:
+    """Adds `settings` to a builder of Spark sessions, except those that the user has made, and returns the builder for `getOrCreate()`.
+
+    `kafka`: True adds Spark's Kafka connector, fetched from a Maven repository (the first of `spark.jars.repositories`, else Maven Central)
+    into a cache; a folder adds the one whose jars are there.
+    """
     if not isinstance(builder, SparkSession.Builder):
         raise OptionError(
             "not a builder of Spark sessions", type(builder).__name__, 'write clash.configure(SparkSession.builder.master("local[2]"))'
@@ -78,8 +86,39 @@ def configure(builder: Any) -> Any:
     for key, value in defaults.items():
         if key not in given:
             builder.config(key, value)
+    if kafka is not False:
+        _add_kafka(builder, kafka, given)
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # otherwise Python workers run the `python3` of the PATH
     return builder
+
+
+def _add_kafka(builder: Any, kafka: object, given: Mapping[str, str]) -> None:
+    """Adds the jars of the connector to those of the user. A JVM that runs must have them already."""
+    if kafka is not True and (not isinstance(kafka, str | os.PathLike) or not str(kafka).strip()):
+        raise OptionError("kafka is neither True nor a folder", repr(kafka), 'write kafka=True, or kafka="/path/to/jars"')
+    if _has_jvm() and _jvm_has_class(_KAFKA_CLASS):
+        return
+    if kafka is True:
+        repository = given.get(_REPOSITORIES, "").split(",")[0].strip() or MAVEN_CENTRAL
+        cache = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "clash"
+        jars = fetch_jars(cache, pyspark.__version__, repository)
+    else:
+        jars = find_jars(Path(str(kafka)).expanduser().absolute(), pyspark.__version__)
+    paths = ",".join(str(path) for path in jars.values())
+    if _has_jvm():
+        hint = f"start the program with spark-submit --jars {paths}, or call clash.configure before the first session"
+        raise OptionError("Spark runs already, without its Kafka connector", "a JVM that runs takes no jars", hint)
+    builder.config(_JARS, ",".join(filter(None, (given.get(_JARS), paths))))
+
+
+def _jvm_has_class(name: str) -> bool:
+    SparkContext._ensure_initialized()
+    lang: Any = SparkContext._jvm.java.lang  # type: ignore[union-attr]
+    try:
+        lang.Class.forName(name, False, lang.Thread.currentThread().getContextClassLoader())
+    except Py4JError:
+        return False
+    return True
 
 
 def settings(master: str) -> dict[str, str]:
@@ -142,3 +181,7 @@ def _settings_in_arguments(text: str) -> Iterator[tuple[str, str]]:
             yield "spark.driver.extraJavaOptions", argument
         elif option == "--driver-class-path":
             yield _CLASS_PATH, argument
+        elif option == "--jars":
+            yield _JARS, argument
+        elif option == "--repositories":
+            yield _REPOSITORIES, argument
