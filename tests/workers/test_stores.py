@@ -15,7 +15,8 @@ from clash.protocol.containers import ContainerRecord
 from clash.protocol.reports import StoreChanges
 from clash.state.container import read_container
 from clash.workers import stored_container
-from clash.workers.stores import WorkerStores
+from clash.workers import stores as stores_module
+from clash.workers.stores import WorkerStores, merged_at_once
 
 from .batches import SECOND, Checkpoint, after, arrival, arrivals, checkpoint, new_uri, seen, stored, stream
 
@@ -170,8 +171,24 @@ def test_a_store_has_few_containers_of_falling_sizes(unbounded: Checkpoint, batc
         assert seen(stores, unbounded.copy("s_S")) == list(range(total))
         records = after(records, stores.close())
         sizes = [record.rows for record in sorted(records, key=lambda record: record.last_arrival)]
-        assert all(older >= 2 * newer for older, newer in itertools.pairwise(sizes))
-        assert len(sizes) <= math.log2(total) + 1
+        assert all(2 * older > 3 * newer for older, newer in itertools.pairwise(sizes))
+        assert len(sizes) <= math.log(total, 1.5) + 1
+
+
+def test_large_batches_are_merged_by_fours(unbounded: Checkpoint, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stores_module, "merged_at_once", lambda rows: 4)
+    records: tuple[ContainerRecord, ...] = ()
+    for batch in range(1, 22):
+        stores = WorkerStores(unbounded.spec(*records), 0, 1)
+        stores.add(unbounded.copy("s_S"), stored(unbounded, "s_S", [batch]))
+        assert seen(stores, unbounded.copy("s_S")) == list(range(1, batch + 1))
+        records = after(records, stores.close())
+        sizes = [record.rows for record in sorted(records, key=lambda record: record.last_arrival)]
+        assert sizes == [16] * (batch // 16) + [4] * (batch % 16 // 4) + [1] * (batch % 4)
+
+
+def test_small_batches_have_fewer_containers_than_large_ones() -> None:
+    assert [merged_at_once(rows) for rows in (1, 100, 1_000, 10_000, 100_000)] == [2, 2, 2, 4, 4]
 
 
 # ---- changes of an earlier round ---------------------------------------------------------------------------------

@@ -1,9 +1,9 @@
 """A worker's stores during one round: committed containers, what this batch wrote before, and what arrives now.
 
 Invariant: all rows that a store gets in a round are in it before it is first probed (positions ensure that). They become one new container,
-merged with those before it that are not much larger, so a store has few containers, of falling sizes: a row is rewritten, and a probe looks
-into a container, about log₂(state / batch) times. What was merged is reported to the coordinator; only its manifest removes it. Containers
-of older layouts are read (`older_layouts`) and never merged, except for those whose rows the batch moves into today's layout.
+merged with those before it that are not much larger once these are several (`merged_at_once`: k), so a store has few containers, of falling
+sizes: a row is rewritten about logₖ(state / batch) times. What was merged is reported to the coordinator; only its manifest removes it.
+Containers of older layouts are read (`older_layouts`) and never merged, except for those whose rows the batch moves into today's layout.
 """
 
 from __future__ import annotations
@@ -26,6 +26,9 @@ from clash.workers.older_layouts import containers_for_worker
 from clash.workers.stored_container import OpenFile, StoredContainer, close_files_except, index_block, open_file, with_all_columns
 
 _EXPIRY_FRACTION = 8  # rows of a merged container expire within this fraction of the horizon of one another, so that whole files expire
+
+# Nanoseconds, measured on TPC-H: to write and index a row; to open and probe a container, and more per row that the batch adds to the store
+_WRITE, _OPEN, _PROBE = 350, 100_000, 100
 
 CopyKey = tuple[str, int]  # a store, and the number of its layout
 
@@ -190,24 +193,38 @@ class WorkerStores:
         return ALL_SLOTS if is_shared else self.worker
 
     def _to_merge(self, copy: StoreCopy, block: Block) -> list[ContainerRecord]:
-        """The containers that are merged with a block, oldest first: the newest of those that are older than its last row, as long as they
-        are not much larger than what they are merged with."""
+        """The containers that are merged with a block, oldest first: of those that are older than its last row, the newest ones, in tiers
+        of similar size, as long as a tier has enough of them."""
         total, last = block.rows, int(block.ints(ARRIVAL).max())
+        older = [r for r in self.live.get((copy.store, copy.number), ()) if r.last_arrival <= last and self._may_replace(copy, r)]
         merged: list[ContainerRecord] = []
         expiry = self._expiry(copy, [int(block.ints(name).max()) for name in copy.part_times])
-        for record in reversed([r for r in self.live.get((copy.store, copy.number), ()) if r.last_arrival <= last]):
-            if not self._may_replace(copy, record):
-                continue
-            if record.rows >= 2 * total or record.rows + total > self.spec.tuning.merge_rows:
+        while True:
+            tier, expiry = self._newest_tier(copy, older, total, expiry)
+            if len(tier) + 1 < merged_at_once(block.rows):
+                return merged[::-1]
+            total += sum(record.rows for record in tier)
+            merged += tier
+            del older[-len(tier) :]
+
+    def _newest_tier(
+        self, copy: StoreCopy, older: list[ContainerRecord], total: int, expiry: int | None
+    ) -> tuple[list[ContainerRecord], int | None]:
+        """The last containers, newest first, that are not much larger than `total` rows and expire with them; and when all of these do."""
+        tier: list[ContainerRecord] = []
+        rows = total
+        for record in reversed(older):
+            # not twice as large: of batches of one size, some workers would then merge and others not, and wait for each other
+            if 2 * record.rows > 3 * total or record.rows + rows > self.spec.tuning.merge_rows:
                 break
             if self._horizon(copy) is not None and expiry is not None:
                 other = self._expiry(copy, [largest for _, largest in record.time_ranges])
                 if other is None or self._expire_apart(copy, expiry, other):
                     break
                 expiry = max(expiry, other)
-            total += record.rows
-            merged.append(record)
-        return merged[::-1]
+            rows += record.rows
+            tier.append(record)
+        return tier, expiry
 
     def _may_replace(self, copy: StoreCopy, record: ContainerRecord) -> bool:
         """Whether no worker sees rows of the container elsewhere than this task would put them."""
@@ -231,6 +248,17 @@ class WorkerStores:
         """Whether rows with these expiries are too far apart for one container."""
         horizon = self._horizon(copy)
         return horizon is not None and abs(expiry - other) > horizon // _EXPIRY_FRACTION
+
+
+def merged_at_once(rows: int) -> int:
+    """How many containers of a tier are merged into one, when a new one has so many rows: k, if by then k - 1 containers cost as much per
+    batch, as its rows probe them, as it costs to write the rows of a batch once more. Small batches have few rows to write and to probe
+    with, and the containers themselves cost.
+
+    >>> [merged_at_once(rows) for rows in (10, 1_000, 10_000, 1_000_000)]
+    [2, 2, 4, 4]
+    """
+    return max(2, 1 + _WRITE * rows // (_OPEN + _PROBE * rows))
 
 
 def _by_age(records: Iterable[ContainerRecord]) -> list[ContainerRecord]:
