@@ -149,7 +149,6 @@ class Soak:
                     write(self.csv, Sample, self.samples)
                     due[what] = now + SAMPLED
             time.sleep(max(0.05, min(due.values()) - time.time()))
-        note(f"objects of the driver's Python that became more after a third of the time: {sampler.grown_types()}")
 
     # ---- changes -----------------------------------------------------------------------------------------------
 

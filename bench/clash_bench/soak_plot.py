@@ -25,7 +25,7 @@ _PANELS: tuple[tuple[str, str, tuple[tuple[str, str, str], ...]], ...] = (
         ),
     ),
     ("JVM after a full collection", "MB", (("jvm_heap", "heap", ORANGE), ("jvm_metaspace", "outside the heap", PURPLE))),
-    ("Objects of the driver's Python", "objects", (("driver_objects", "objects", BLUE),)),
+    ("Blocks of the driver's Python", "blocks", (("driver_blocks", "blocks", BLUE),)),
     (
         "Open descriptors",
         "descriptors",
@@ -60,7 +60,7 @@ def draw_soak(samples: Sequence[Sample], path: Path) -> None:
         axes.axvline(last.second * WARM_UP / 60, color=GREY, linestyle=":", linewidth=0.8)
         axes.set_ylim(bottom=0)
         axes.set_xlim(0, last.second / 60)
-        if name.startswith(("Objects", "Results", "Changes")):
+        if name.startswith(("Blocks", "Results", "Changes")):
             thousands(axes)
         if len(lines) > 1:
             axes.legend(fontsize=7.5, frameon=False, loc="best")

@@ -7,8 +7,8 @@ import ctypes
 import gc
 import os
 import statistics
+import sys
 import time
-from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -41,8 +41,8 @@ class Sample:
     driver_private: float
     driver_malloc: float | None
     """In use of the driver's C allocator, in all of its arenas; None where it does not say."""
-    driver_objects: int
-    """That Python's garbage collector knows."""
+    driver_blocks: int
+    """Of memory, that the driver's Python has allocated."""
     driver_descriptors: int
     driver_threads: int
     jvm_pss: float
@@ -82,26 +82,17 @@ class Sampler:
         self._heap: float | None = None
         self._batch = -1
         self._cpu: tuple[float, float] | None = None
-        self._types: list[Counter[str]] = []  # of Python's objects, after each collection
 
     def collect_garbage(self) -> None:
         """Both collectors: what is left is in use. Python's references to Java objects are released in the background, and so is what Spark
         keeps for objects that the JVM has collected: later collections of the JVM find that, and the smallest heap counts."""
         gc.collect()
-        self._types.append(Counter(type(each).__qualname__ for each in gc.get_objects()))
         used = []
         for _ in range(_COLLECTIONS):
             time.sleep(_RELEASED)
             self._system.gc()
             used.append(self._beans.getMemoryMXBean().getHeapMemoryUsage().getUsed() / MB)
         self._heap = min(used)
-
-    def grown_types(self, most: int = 12) -> str:
-        """Of which types the driver's Python has more objects than after a third of the collections."""
-        if len(self._types) < 3:
-            return "too few collections"
-        more = self._types[-1] - self._types[len(self._types) // 3]
-        return ", ".join(f"{name} +{count:,}" for name, count in more.most_common(most)) or "none"
 
     def take(self, run: Any, queries: int, changes: int, compared: int) -> Sample:
         progress = [entry for entry in run.recent_progress if entry["batch"] > self._batch]
@@ -126,7 +117,7 @@ class Sampler:
             driver_pss=driver.pss,
             driver_private=driver.private,
             driver_malloc=_malloc_in_use(),
-            driver_objects=len(gc.get_objects()),
+            driver_blocks=sys.getallocatedblocks(),  # not gc.get_objects: another thread may be making a tuple, which then fails
             driver_descriptors=driver.descriptors,
             driver_threads=driver.threads,
             jvm_pss=jvm.pss,
