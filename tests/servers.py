@@ -224,6 +224,7 @@ class KafkaServer:
             "transaction.state.log.num.partitions": "1",
             "transaction.state.log.replication.factor": "1",
             "transaction.state.log.min.isr": "1",
+            "transaction.abort.timed.out.transaction.cleanup.interval.ms": "500",
             "group.initial.rebalance.delay.ms": "0",
             "broker.session.timeout.ms": "1000",  # after a kill it registers again when its old session is over
             "broker.heartbeat.interval.ms": "200",

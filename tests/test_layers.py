@@ -17,7 +17,7 @@ ALLOWED: dict[str, str] = {
     "hints": "",
     "codec": "",
     "model": f"{LEAVES}",
-    "sinks": "errors",
+    "sinks": "errors model",
     "plan": f"{LEAVES} model",
     "expressions": f"{LEAVES} model",
     "columnar": f"{LEAVES} model expressions",
@@ -30,6 +30,7 @@ ALLOWED: dict[str, str] = {
     "optimizer": f"{LEAVES} model plan sql planner topology explain",
     "protocol": f"{LEAVES} model columnar statistics",
     "workers": f"{LEAVES} model plan expressions columnar state statistics protocol",
+    "delivery": f"{LEAVES} expressions state sinks",
     "coordinator.lifecycle": f"{LEAVES} model plan topology protocol",
     "coordinator.control": f"{LEAVES} model plan sql planner expressions state protocol",
     "coordinator.adaptive": f"{LEAVES} model plan sql planner state statistics protocol coordinator.control",
@@ -42,7 +43,8 @@ ALLOWED: dict[str, str] = {
     ),
     "inprocess": f"{LEAVES} model plan state protocol workers coordinator coordinator.control",
     "spark": (
-        f"{LEAVES} model plan sql explain expressions state protocol workers coordinator coordinator.control coordinator.checkpoint sinks"
+        f"{LEAVES} model plan sql explain expressions state protocol workers coordinator coordinator.control coordinator.checkpoint "
+        "sinks delivery"
     ),
     "operations": f"{LEAVES} state protocol coordinator coordinator.control coordinator.checkpoint",
     "clash": f"{LEAVES} model optimizer sinks spark",
@@ -55,6 +57,7 @@ ONLY_IN: dict[str, set[str]] = {
     "sqlglot": {"sql"},
     "highspy": {"planner"},
     "typer": {"cli"},
+    "confluent_kafka": {"delivery"},
 }
 NESTED = tuple(name.partition(".")[2] for name in ALLOWED if name.startswith("coordinator."))
 

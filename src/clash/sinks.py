@@ -1,18 +1,28 @@
 """Sinks: where the results of a query go.
 
-`Parquet` is exactly once: files become visible with the commit of their batch. `Memory` holds results in this process. `Console` and
-`ForeachBatch` call a function at least once per batch: after a crash they may receive a batch again, with the same number and rows.
+`Parquet` is exactly once: files become visible with the commit of their batch. So is `Kafka`, for readers of committed messages: the number
+of a batch is in the same transaction as its results. `Memory` holds results in this process. `Console` and `ForeachBatch` call a function
+at least once per batch: after a crash they may receive a batch again, with the same number and rows.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
-from dataclasses import dataclass
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, get_args
 
 from clash.errors import OptionError
+from clash.model.durations import parse_timeout
+
+LostMarker = Literal["fail", "skip", "repeat"]
+Record = tuple[tuple[str, str], ...]
+_TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
+_KAFKA_HINT = 'write clash.sinks.Kafka("paid", servers="host:9092", key="order_id")'
+_OWN_KAFKA_OPTIONS = ("bootstrap.servers", "transactional.id", "enable.idempotence", "group.id", "isolation.level", "error_cb", "logger")
 
 
 @dataclass(frozen=True)
@@ -69,4 +79,95 @@ class ForeachBatch:
             raise OptionError("the sink's function is not a function", repr(self.function), "write a function of (df, batch)")
 
 
-Sink = Parquet | Memory | Console | ForeachBatch
+@dataclass(frozen=True, kw_only=True)
+class Kafka:
+    """A Kafka topic. All results of a batch for one cluster become visible in one transaction, once, to readers with
+    `isolation.level=read_committed`.
+
+    `key`: a column whose text is the key of messages. `headers`: messages say their query and their batch. `create`: so many partitions
+    has a topic that does not exist; without it that is an error. `wait`: so long, seconds or a duration, the cluster may fail to answer
+    before the run fails. `lost_marker`: what to do with the last batch if the cluster has lost its number. `options`: of the client, as for
+    security; they are neither recorded nor shown.
+    """
+
+    topic: str = field(kw_only=False)
+    servers: str
+    key: str | None = None
+    format: Literal["json", "avro"] = "json"
+    headers: bool = False
+    create: int | None = None
+    wait: float | str = "2 minutes"
+    lost_marker: LostMarker = "fail"
+    options: Mapping[str, Any] = field(default_factory=dict, repr=False, hash=False)
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.topic, str) or not _TOPIC.fullmatch(self.topic) or self.topic in (".", ".."):
+            raise OptionError("not the name of a topic", repr(self.topic), _KAFKA_HINT)
+        if not isinstance(self.servers, str) or not all(re.fullmatch(r"\S+:\d+", server) for server in self._servers):
+            raise OptionError("not the addresses of Kafka servers", repr(self.servers), 'write servers="host:9092", or "a:9092,b:9092"')
+        if self.key is not None and (not isinstance(self.key, str) or not self.key):
+            raise OptionError("the key is not a column", repr(self.key), _KAFKA_HINT)
+        if self.format not in ("json", "avro"):
+            raise OptionError("not a format of messages", repr(self.format), 'write format="json" or format="avro"')
+        if not isinstance(self.headers, bool):
+            raise OptionError("headers is neither True nor False", repr(self.headers), "write headers=True")
+        if self.create is not None and (isinstance(self.create, bool) or not isinstance(self.create, int) or self.create < 1):
+            raise OptionError("the number of partitions is out of range", repr(self.create), "write create=3, or leave it out")
+        check_waiting(self.wait, self.lost_marker)
+        check_options(self.options, _OWN_KAFKA_OPTIONS)
+        if find_spec("confluent_kafka") is None:
+            hint = "pip install clash-on-spark[kafka]"
+            raise OptionError("the client for Kafka is not installed", "the package confluent-kafka", hint)
+
+    @property
+    def _servers(self) -> list[str]:
+        return [server.strip() for server in self.servers.split(",")]
+
+    @property
+    def system(self) -> str:
+        """The cluster: sinks that agree in it share a transaction."""
+        return f"Kafka {','.join(sorted(self._servers))}"
+
+    @property
+    def wait_seconds(self) -> float:
+        return parse_timeout(self.wait, "wait") or 0.0
+
+    @property
+    def record(self) -> Record:
+        """What the checkpoint remembers: nothing that may be secret."""
+        flags = {"headers": self.headers, "options": bool(self.options)}
+        return (
+            ("servers", ",".join(self._servers)),
+            ("topic", self.topic),
+            *((("key", self.key),) if self.key is not None else ()),
+            ("format", self.format),
+            *((name, "true") for name, flag in flags.items() if flag),
+        )
+
+    @staticmethod
+    def restore(record: Record, options: Mapping[str, Any]) -> Kafka:
+        known = dict(record)
+        kind: Any = known["format"]
+        return Kafka(
+            known["topic"], servers=known["servers"], key=known.get("key"), format=kind, headers="headers" in known, options=options
+        )
+
+
+def check_waiting(wait: object, lost_marker: object) -> None:
+    if wait is None or parse_timeout(wait, "wait") is None:  # type: ignore[arg-type]
+        raise OptionError("wait is not a duration", repr(wait), 'write wait="2 minutes"')
+    if lost_marker not in get_args(LostMarker):
+        raise OptionError("not a way to treat a lost marker", repr(lost_marker), 'write lost_marker="fail", "skip" or "repeat"')
+
+
+def check_options(options: object, own: Iterable[str]) -> None:
+    """Names are shown, values never: they may be secret."""
+    if not isinstance(options, Mapping) or not all(isinstance(name, str) for name in options):
+        raise OptionError("options are not a table", type(options).__name__, 'write options={"sasl.username": "…"}')
+    taken = next((name for name in own if name in options), None)
+    if taken is not None:
+        raise OptionError("the sink sets this option itself", taken, "leave it out")
+
+
+TransactionalSink = Kafka
+Sink = Parquet | Memory | Console | ForeachBatch | Kafka

@@ -19,8 +19,9 @@ from . import shapes
 from .process import Process, Reader, running
 
 CHANGING = ("after-generation", "before-sources", "between-sources")  # played in test_changes.py
+TRANSACTION = ("before-transaction", "in-transaction", "after-transaction")  # played in test_kafka.py
 WORKER = ("ingest-start", "ingest-end", "round-start", "round-stored", "round-results", "round-end")
-DRIVER = tuple(sorted(failpoints.NAMES - {*WORKER, *CHANGING}))
+DRIVER = tuple(sorted(failpoints.NAMES - {*WORKER, *CHANGING, *TRANSACTION}))
 QUICK = ("before-manifest", "after-manifest", "after-publish")
 
 

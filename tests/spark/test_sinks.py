@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -28,12 +29,39 @@ def test_paths_are_absolute(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
         lambda: sinks.Console(0),
         lambda: sinks.Console(rows="all"),  # type: ignore[arg-type]
         lambda: sinks.ForeachBatch("print"),  # type: ignore[arg-type]
+        lambda: sinks.Kafka("a topic", servers="h:9092"),
+        lambda: sinks.Kafka("t", servers=""),
+        lambda: sinks.Kafka("t", servers="h"),
+        lambda: sinks.Kafka("t", servers="h:9092", key=""),
+        lambda: sinks.Kafka("t", servers="h:9092", format="csv"),  # type: ignore[arg-type]
+        lambda: sinks.Kafka("t", servers="h:9092", headers=1),  # type: ignore[arg-type]
+        lambda: sinks.Kafka("t", servers="h:9092", create=0),
+        lambda: sinks.Kafka("t", servers="h:9092", wait=None),  # type: ignore[arg-type]
+        lambda: sinks.Kafka("t", servers="h:9092", wait="long"),
+        lambda: sinks.Kafka("t", servers="h:9092", lost_marker="hope"),  # type: ignore[arg-type]
+        lambda: sinks.Kafka("t", servers="h:9092", options="x"),  # type: ignore[arg-type]
+        lambda: sinks.Kafka("t", servers="h:9092", options={"transactional.id": "x"}),
     ],
 )
 def test_wrong_ones_are_refused(make: Any) -> None:
     with pytest.raises(clash.OptionError) as caught:
         make()
     assert caught.value.hint
+
+
+def test_a_kafka_sink_shows_and_records_nothing_secret() -> None:
+    sink = sinks.Kafka("t", servers="b:9092, a:9092", key="k", headers=True, options={"sasl.password": "secret-word"})
+    assert "secret-word" not in repr(sink) + str(sink.record)
+    assert sink.system == sinks.Kafka("u", servers="a:9092,b:9092").system
+    assert sinks.Kafka.restore(sink.record, sink.options) == replace(sink, servers="b:9092,a:9092")
+    assert hash(sink)
+
+
+def test_without_the_client_it_is_said_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sinks, "find_spec", lambda name: None)
+    with pytest.raises(clash.OptionError, match="the client for Kafka is not installed") as caught:
+        sinks.Kafka("t", servers="h:9092")
+    assert caught.value.hint == "pip install clash-on-spark[kafka]"
 
 
 def test_sinks_need_no_spark() -> None:

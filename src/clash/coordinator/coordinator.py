@@ -125,13 +125,19 @@ class Coordinator:
         return self.active.generation
 
     @property
-    def queries_to_publish(self) -> tuple[LiveQuery, ...]:
-        """Those of the last committed batch, and those of the batch that was begun last: one may have replaced another of its name."""
-        return *self._committed_queries, *self.generation.setup.queries
+    def is_next_decided(self) -> bool:
+        """Whether the batch after the last committed one is decided: then the last one has been handed over."""
+        return self._progress.batch != self.last or self._superseded is not None
 
     @property
-    def _committed_queries(self) -> tuple[LiveQuery, ...]:
+    def committed_queries(self) -> tuple[LiveQuery, ...]:
+        """Those of the last committed batch."""
         return self.log.read(self.manifest.generation).setup.queries
+
+    @property
+    def queries_to_publish(self) -> tuple[LiveQuery, ...]:
+        """Those of the last committed batch, and those of the batch that was begun last: one may have replaced another of its name."""
+        return *self.committed_queries, *self.generation.setup.queries
 
     def query(self, name: str) -> LiveQuery | None:
         """The query that has this name or, if none does, had it last."""
@@ -178,7 +184,7 @@ class Coordinator:
             decision = self._decide(batch, max(now, self.manifest.now), seal)
         self._decided = DecidedBatch(decision, self.sources.order)
         reach("after-record")
-        self.publisher.delete_handed_over(self.manifest, self._committed_queries)  # Spark has recorded the batch, and does not repeat it
+        self.publisher.delete_handed_over(self.manifest, self.committed_queries)  # Spark has recorded the batch, and does not repeat it
         containers = self.active.live(starting_state(self.manifest, self.active).containers, decision.watermarks)
         self.loaded_plan = self.active.load_plan(decision.plan_path)
         self._progress.move(BatchState.RUNNING, batch)
@@ -233,12 +239,11 @@ class Coordinator:
         manifest = self.manifest
         if batch != manifest.batch:
             raise AssertionError(f"batch {batch} is not the last one committed, {manifest.batch}")
-        queries = self._committed_queries
+        queries = self.committed_queries
         self._fence()
         with_files = {file.destination for file in manifest.files}
         self.folders.refuse_taken(query for query in queries if query.name in with_files)
-        is_next_decided = self._progress.batch != batch or self._superseded is not None
-        paths = self.publisher.publish(manifest, queries, is_handed_over=is_next_decided)
+        paths = self.publisher.publish(manifest, queries, is_handed_over=self.is_next_decided)
         if self._progress.batch == batch:  # otherwise the next batch is decided: Spark may be behind us by a commit that it lost
             self._progress.move(BatchState.PUBLISHED, batch)
         reach("after-publish")

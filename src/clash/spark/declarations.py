@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any, Literal, get_args
 
+import pyarrow as pa
 from pyspark.sql import DataFrame
 
 from clash.coordinator.control.job import QueryRequest, SinkSpec
+from clash.coordinator.inspection import result_schema
+from clash.delivery.avro_rows import avro_schema
 from clash.errors import OptionError
-from clash.hints import listed
+from clash.hints import did_you_mean, listed
 from clash.model.query import Query
 from clash.model.stream import Keep, Stream, check_name
-from clash.sinks import Console, ForeachBatch, Memory, Parquet, Sink
+from clash.sinks import Console, ForeachBatch, Kafka, Memory, Parquet, Sink
 from clash.sql.query_source import read_source
 
 _LOG = logging.getLogger("clash")
@@ -99,7 +103,9 @@ def declare_query(name: str, text: str, sink: Sink | None, windows: Mapping[str,
             raise OptionError("a window is not a duration", f"query {name}, windows[{relation!r}] = {window!r}", hint)
     if sink is not None and not isinstance(sink, get_args(Sink)):
         raise OptionError(
-            "not a sink", f"{sink!r} for query {name}", 'write clash.sinks.Parquet("out/q1"), Memory(), Console() or ForeachBatch(f)'
+            "not a sink",
+            f"{sink!r} for query {name}",
+            'write clash.sinks.Parquet("out/q1"), Kafka("q1", servers="…"), Memory(), Console() or ForeachBatch(f)',
         )
     return QueryRequest(name, text, tuple(sorted((windows or {}).items())), _sink_spec(sink))
 
@@ -107,19 +113,46 @@ def declare_query(name: str, text: str, sink: Sink | None, windows: Mapping[str,
 def _sink_spec(sink: Sink | None) -> SinkSpec:
     if isinstance(sink, Parquet):
         return SinkSpec("parquet", sink.url)
+    if isinstance(sink, Kafka):
+        return SinkSpec("kafka", settings=sink.record)
     kinds: dict[type, Literal["memory", "console", "foreach"]] = {Memory: "memory", Console: "console", ForeachBatch: "foreach"}
     return SinkSpec() if sink is None else SinkSpec(kinds[type(sink)])
 
 
 def chosen_sink(request: QueryRequest, given: Mapping[str, Sink | None]) -> Sink | None:
-    """The sink that the program declares for a query, if it is of the recorded kind and folder; else a new one as recorded.
+    """The sink that the program declares for a query, if it is of the recorded kind and place; else a new one as recorded.
 
-    None for results under the checkpoint, and for a function that the program does not declare: functions are not recorded.
+    None for results under the checkpoint, and for what is not recorded and the program does not declare: a function, or the options of a
+    sink in another system, if no other sink of the program goes there.
     """
     sink = given.get(request.name)
     if sink is not None and _sink_spec(sink) == request.sink:
         return sink
     if request.sink.kind == "parquet":
         return Parquet(str(request.sink.path))
+    if request.sink.is_transactional:
+        return _restored(request.sink, given.values())
     sinks: dict[str, Sink] = {"memory": Memory(), "console": Console()}
     return sinks.get(request.sink.kind)
+
+
+def _restored(spec: SinkSpec, given: Iterable[Sink | None]) -> Kafka | None:
+    """A sink as recorded, with the options of another that goes to the same system."""
+    plain = Kafka.restore(spec.settings, {})
+    there = next((sink for sink in given if isinstance(sink, Kafka) and sink.system == plain.system), None)
+    if there is not None:
+        return replace(plain, options=there.options, wait=there.wait, lost_marker=there.lost_marker)
+    return None if ("options", "true") in spec.settings else plain
+
+
+def check_columns(sink: Sink | None, query: Query) -> None:
+    """The columns that the sink names are there, and it can write those that are."""
+    if isinstance(sink, Kafka):
+        schema = result_schema(query)
+        if sink.key is not None and sink.key not in schema.names:
+            hint = did_you_mean(sink.key, schema.names, f"its columns are {listed(schema.names)}")
+            raise OptionError("the key is not a column of the query", f"{sink.key!r}, query {query.name}", hint)
+        if sink.key is not None and pa.types.is_nested(schema.field(sink.key).type):
+            raise OptionError("the key is a nested column", f"{sink.key!r}, query {query.name}", "choose a column with plain values")
+        if sink.format == "avro":
+            avro_schema(schema)

@@ -20,7 +20,7 @@ from clash.model.statistics import Statistics
 from clash.model.stream import Keep, Stream, check_name
 from clash.plan.options import CostName, LayoutRule, StrategyName, check_options
 from clash.sinks import Sink
-from clash.spark.declarations import declare_query, declare_stream, warn_about_query, warn_about_stream
+from clash.spark.declarations import check_columns, declare_query, declare_stream, warn_about_query, warn_about_stream
 from clash.spark.disk_failures import WrittenFolders
 from clash.spark.failures import explain_failure
 from clash.spark.job_names import refuse_active_name
@@ -111,6 +111,7 @@ class Engine:
         if not self._streams:
             raise OptionError("there are no streams yet", f"query {name}", 'declare them first: engine.stream("R", df)')
         query = parse_query(name, text, self._streams, windows)
+        check_columns(sink, query)
         if name in self._requests:
             raise OptionError("there is a query of that name already", repr(name), "give the new one another name")
         folder = request.sink.folder

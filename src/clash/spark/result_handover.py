@@ -1,4 +1,4 @@
-"""Committed results: handed over to sinks that are functions, and read back for users.
+"""Committed results: handed over to sinks that are functions or other systems, and read back for users.
 
 Invariant: the files of a batch stay until Spark begins the next one, so a batch is handed over again with the same rows.
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from itertools import islice
 from typing import Any
 
@@ -22,11 +23,16 @@ from clash.coordinator.control.job import QueryRequest, SinkKind
 from clash.coordinator.control.setup import LiveQuery
 from clash.coordinator.coordinator import Coordinator
 from clash.coordinator.inspection import result_schema
+from clash.delivery.deliveries import Deliveries
+from clash.delivery.kafka_target import KafkaTarget
+from clash.delivery.target import Output
 from clash.errors import CheckpointError, ClashError, OptionError, SinkError
-from clash.sinks import Console, ForeachBatch, Memory, Sink
-from clash.spark.declarations import chosen_sink
+from clash.sinks import Console, ForeachBatch, Kafka, Memory, Sink
+from clash.spark.declarations import check_columns, chosen_sink
 from clash.state.failpoints import reach
 from clash.state.storage import Storage, open_storage
+
+_ROWS = 16_384  # of a piece of results that is in memory at a time
 
 
 class Sinks:
@@ -68,16 +74,49 @@ def sinks_at_start(running: Iterable[LiveQuery], requested: Iterable[LiveQuery],
                 f"query {live.name} is live, it was added at run time",
                 f'functions are not recorded: call engine.query("{live.name}", "…", sink=clash.sinks.ForeachBatch(f)) before the start',
             )
+        _refuse_unknown_options(live, sinks)
     return sinks
+
+
+def _refuse_unknown_options(live: LiveQuery, sinks: Sinks) -> None:
+    if live.request.sink.is_transactional and sinks[live.request] is None:
+        raise CheckpointError(
+            "the options of a query's sink are missing",
+            f"query {live.name} goes to {dict(live.request.sink.settings)['topic']}, and its sink has options, which are not recorded",
+            f'call engine.query("{live.name}", "…", sink=clash.sinks.Kafka("…", servers="…", options={{…}})) before the start',
+        )
 
 
 class ResultHandover:
     def __init__(self, spark: Any, coordinator: Coordinator, sinks: Sinks) -> None:
         self.spark, self.coordinator, self.sinks = spark, coordinator, sinks
         self.kept: dict[str, dict[int, pa.Table]] = {}
+        self.deliveries = Deliveries(lambda sink: KafkaTarget(sink, coordinator.sources.identity, coordinator.timezone))
+
+    def begin(self, is_last_over: bool) -> None:
+        """Opens the systems that results go to. `is_last_over`: whether Spark knows that the last committed batch is done."""
+        coordinator = self.coordinator
+        is_over = coordinator.last < 0 or is_last_over or coordinator.is_next_decided
+        unfinished = () if is_over else coordinator.committed_queries
+        for live in unfinished:
+            _refuse_unknown_options(live, self.sinks)
+        uncertain = self._transactional(unfinished)
+        declared = self._transactional((*coordinator.generation.setup.queries, *coordinator.changes.setup.queries))
+        self.deliveries.begin((*uncertain, *declared), coordinator.last, uncertain)
+
+    def prepare(self, request: QueryRequest, sink: Sink | None) -> None:
+        """Before a query is requested at run time: what its sink names is there, and it can take the query's results."""
+        if isinstance(sink, Kafka):
+            check_columns(sink, self.coordinator.changes.setup.parse(request).query)
+            self.deliveries.begin([sink], self.coordinator.last)
+
+    def _transactional(self, queries: Iterable[LiveQuery]) -> list[Kafka]:
+        sinks = (self.sinks[live.request] for live in queries)
+        return [sink for sink in sinks if isinstance(sink, Kafka)]
 
     def __call__(self, committed: CommittedBatch) -> None:
         queries = {live.name: live for live in self.coordinator.log.read(committed.generation).setup.queries}
+        self._deliver(committed, queries)
         for query, paths in committed.results.items():
             live = queries[query]
             sink = self.sinks[live.request]
@@ -98,6 +137,14 @@ class ResultHandover:
                     f"batch {committed.batch}: {type(error).__name__}: {error}",
                     "the results are committed; a new start hands them over again",
                 ) from error
+
+    def _deliver(self, committed: CommittedBatch, queries: Mapping[str, LiveQuery]) -> None:
+        outputs = []
+        for query, paths in committed.results.items():
+            sink = self.sinks[queries[query].request]
+            if isinstance(sink, Kafka):
+                outputs.append(Output(query, sink, committed.counts.get(query, 0), partial(_batches, paths)))
+        self.deliveries.deliver(committed.batch, outputs)
 
     def _keep(self, live: LiveQuery, batch: int, paths: Sequence[str]) -> None:
         if paths:  # by number: a batch that is handed over again replaces itself
@@ -124,7 +171,7 @@ class ResultHandover:
 def _batches(paths: Sequence[str]) -> Iterator[pa.RecordBatch]:
     for path in paths:
         folder, _, name = path.rpartition("/")
-        yield from pq.ParquetFile(pa.BufferReader(open_storage(folder).read(name))).iter_batches()
+        yield from pq.ParquetFile(pa.BufferReader(open_storage(folder).read(name))).iter_batches(_ROWS)
 
 
 def read_files(spark: Any, schema: pa.Schema, paths: Sequence[str]) -> Any:
@@ -145,8 +192,12 @@ def folder_url(storage: Storage, folder: str) -> str:
 
 
 def refuse_unkept(query: str, kind: SinkKind) -> None:
-    if kind in ("console", "foreach"):
-        where = "were shown on the console" if kind == "console" else "were handed to your function"
+    where = {
+        "console": "were shown on the console",
+        "foreach": "were handed to your function",
+        "kafka": "are in a Kafka topic",
+    }.get(kind)
+    if where is not None:
         raise OptionError(
             "the results are not kept", f"those of query {query} {where}", "use no sink, Parquet or Memory to read them through the run"
         )

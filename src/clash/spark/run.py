@@ -60,6 +60,7 @@ class Run:
         self._release = release
         self._sinks = sinks_at_start(coordinator.queries_to_publish, coordinator.changes.setup.queries, given)
         self._handover = ResultHandover(spark, coordinator, self._sinks)
+        self._handover.begin(is_last_over=launcher.half.has_commit(coordinator.last))
         self._batches = BatchFunction(coordinator, launcher.half, JobNames(spark.sparkContext, launcher.name), self._committed)
         self._progress = Progress(coordinator.last)
         self._last_backlog: dict[str, dict[str, int]] = {}
@@ -71,6 +72,7 @@ class Run:
         try:
             self._coordinator.close(error)
         finally:
+            self._handover.deliveries.close()
             self._launcher.close()
             self._release()
 
@@ -195,6 +197,7 @@ class Run:
         return change
 
     def _request(self, request: QueryRequest, sink: Sink | None, call: Callable[[], Change]) -> Change:
+        self._handover.prepare(request, sink)
         with self._sinks.adding(request, sink):
             change = call()
         self._given[request.name] = sink

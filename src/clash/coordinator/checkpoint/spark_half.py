@@ -117,6 +117,10 @@ class SparkHalf:
         if is_sealed and not (planned and decided is None and last > 0 and last - 1 not in offsets):  # Spark needs two entries
             self._unsealed += self._behind_seal(sealed, newest if planned and decided is None else None)
 
+    def has_commit(self, batch: int) -> bool:
+        """Whether Spark knows that the batch is done: it does not repeat it."""
+        return self._storage.exists(f"{COMMITS}/{batch}")
+
     def remove_unsealed(self) -> None:
         """Removes what `check` found behind the seal, and commits that cannot be read."""
         if self._unsealed:

@@ -14,17 +14,20 @@ from clash.model.stream import Stream
 from clash.plan.options import CostName, LayoutRule, StrategyName
 from clash.protocol.result_files import HANDOVER
 
-SinkKind = Literal["checkpoint", "parquet", "memory", "console", "foreach"]
+SinkKind = Literal["checkpoint", "parquet", "memory", "console", "foreach", "kafka"]
+TRANSACTIONAL: frozenset[SinkKind] = frozenset({"kafka"})
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")
 
 
 @dataclass(frozen=True, slots=True)
 class SinkSpec:
-    """Where the results of a query go, as far as it is recorded: a function is not."""
+    """Where the results of a query go, as far as it is recorded: functions and secrets are not."""
 
     kind: SinkKind = "checkpoint"
     path: str | None = None
     """The folder of a Parquet sink; result files of other sinks are under the checkpoint."""
+    settings: tuple[tuple[str, str], ...] = ()
+    """Of a sink that takes results in transactions: where it is and how it writes them, without anything secret."""
 
     @property
     def folder(self) -> str | None:
@@ -36,8 +39,13 @@ class SinkSpec:
 
     @property
     def is_function(self) -> bool:
-        """Whether a function gets the results of each batch, rather than a folder that keeps them."""
-        return self.kind in ("memory", "console", "foreach")
+        """Whether a function, or another system, gets the results of each batch, rather than a folder that keeps them."""
+        return self.kind in ("memory", "console", "foreach") or self.is_transactional
+
+    @property
+    def is_transactional(self) -> bool:
+        """Whether another system takes the results of each batch in a transaction."""
+        return self.kind in TRANSACTIONAL
 
     def location(self, uri: str, folder: str) -> tuple[str, str]:
         """The storage, and the folder in it, for result files; `uri` is the checkpoint's, `folder` that of the query in it."""
