@@ -170,6 +170,7 @@ def test_a_start_that_is_refused_for_its_sources_changes_nothing(spark: Any, che
         return df.union(spark.readStream.schema(df.schema).parquet(str(tmp_path / "more"))) if "y" in df.columns else df
 
     run = run_to_end(spark, checkpoint, tmp_path, with_second_source)
+    run._coordinator.sources.shapes = {}
     run._coordinator.sources.write(7)  # as an older version left it
     before = contents(checkpoint)
     with pytest.raises(CheckpointError, match="knows more sources"):

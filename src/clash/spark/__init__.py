@@ -16,6 +16,7 @@ May import the coordinator, the workers and everything below, and `clash.sinks`.
 | `batch_end` | the exceptions with which a batch ends its Spark query |
 | `console_log` | Spark's stack traces, kept off the terminal |
 | `offset_log` | adds sources to Spark's offset log |
+| `source_shapes` | what the sources of streams are, from the plans of their DataFrames |
 | `batch_function` | runs the batch loop over the transport that fits the sources |
 | `rdd_job`, `dataframe_job` | the two transports: over files that tasks read, over rows that Spark reads |
 | `job_names` | what Spark's UI calls jobs and stages |

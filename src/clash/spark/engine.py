@@ -9,6 +9,8 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
+from clash.coordinator.checkpoint.source_registry import SourceRegistry
+from clash.coordinator.checkpoint.source_shape import refuse_other_sources, warn_about_moved_sources
 from clash.coordinator.checkpoint.spark_half import SparkHalf
 from clash.coordinator.control.job import JobSpec, QueryRequest, refuse_taken_name
 from clash.coordinator.coordinator import Coordinator
@@ -24,16 +26,17 @@ from clash.spark.declarations import check_columns, declare_query, declare_strea
 from clash.spark.disk_failures import WrittenFolders
 from clash.spark.failures import explain_failure
 from clash.spark.job_names import refuse_active_name
-from clash.spark.offset_log import count_sources, refuse_fewer_sources
+from clash.spark.offset_log import LOG_VERSION, refuse_fewer_sources, refuse_unusable_names
 from clash.spark.package_shipping import ship_package
 from clash.spark.query_launcher import QueryLauncher
 from clash.spark.result_handover import sinks_at_start
 from clash.spark.run import Run
+from clash.spark.source_shapes import source_shapes
 from clash.spark.worker_python import check_worker_python
 from clash.sql import parse_query
 from clash.state.checkpoint_lock import lock_checkpoint
 from clash.state.paths import absolute_location
-from clash.state.storage import open_storage
+from clash.state.storage import Storage, open_storage
 
 _LOG = logging.getLogger("clash")
 
@@ -180,8 +183,18 @@ class Engine:
                 f"{listed(missing)}: Spark knows its sources by their number",
                 f'declare it as it was, with engine.stream("{missing[0]}", df, …), also if no query reads it any more',
             )
-        if recovered.manifest.batch >= 0 or decision is not None:
-            refuse_fewer_sources(open_storage(half.folder), sum(map(count_sources, self._frames.values())))
+        has_offsets = recovered.manifest.batch >= 0 or decision is not None or half.has_beginning()
+        self._check_sources(recovered.sources, open_storage(half.folder), has_offsets)
+
+    def _check_sources(self, recorded: SourceRegistry, half: Storage, has_offsets: bool) -> None:
+        """What Spark is to read with the offsets of its half must be what they were recorded for."""
+        order = tuple(dict.fromkeys((*recorded.order, *self._frames)))
+        shapes = source_shapes({name: self._frames[name] for name in order})
+        if has_offsets:
+            refuse_other_sources(order, recorded.shapes, shapes)
+            refuse_fewer_sources(half, shapes)
+            warn_about_moved_sources(order, recorded.shapes, shapes)
+        refuse_unusable_names(half, shapes, str(self._spark.conf.get(LOG_VERSION, "1")))
 
 
 def _check_epoch(epoch: object) -> None:

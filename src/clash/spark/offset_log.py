@@ -7,20 +7,25 @@ the log again, after a crash in between, changes nothing.
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from typing import Any
 
 from clash.coordinator.checkpoint.offset_entry import NO_OFFSET, POSITIONAL, OffsetEntry
-from clash.coordinator.checkpoint.spark_half import OFFSETS
-from clash.errors import CheckpointError
+from clash.coordinator.checkpoint.source_shape import Shapes
+from clash.coordinator.checkpoint.spark_half import OFFSETS, SOURCES
+from clash.errors import CheckpointError, OptionError
+from clash.spark.source_shapes import streaming_leaves
 from clash.state.failpoints import reach
 from clash.state.storage import Storage
+
+LOG_VERSION = "spark.sql.streaming.offsetLog.formatVersion"  # "2": sources are known by names
+_NUMBERED_SOURCE = re.compile(r"(\d+)/\d")  # a file that a source has written
 
 
 def count_sources(df: Any) -> int:
     """As Spark counts them in its offset log: a source that is read in two places counts twice."""
-    leaves = df._jdf.queryExecution().analyzed().collectLeaves()
-    return sum(bool(leaves.apply(at).isStreaming()) for at in range(leaves.size()))
+    return len(streaming_leaves(df))
 
 
 def fit_offset_log(storage: Storage, sources: int, is_shared: bool = False) -> bool:
@@ -44,9 +49,26 @@ def fit_offset_log(storage: Storage, sources: int, is_shared: bool = False) -> b
     return written
 
 
-def refuse_fewer_sources(storage: Storage, sources: int) -> None:
-    """Raises a CheckpointError unless so many sources can go on with the offset log of a checkpoint; changes nothing."""
-    _last_entries(storage, sources)
+def refuse_fewer_sources(storage: Storage, shapes: Shapes) -> None:
+    """Raises a CheckpointError if Spark's half of a checkpoint knows more sources than there are; changes nothing. It is what can be
+    checked where the checkpoint has no record of the sources."""
+    _last_entries(storage, sum(map(len, shapes.values())))
+    folders = {int(found[1]) for name in storage.list(SOURCES, recursive=True) if (found := _NUMBERED_SOURCE.match(name))}
+    sources = {shape.source for each in shapes.values() for shape in each if isinstance(shape.source, int)}
+    if sources and folders and max(folders) not in sources:
+        raise _fewer_sources(f"{storage.label(SOURCES)} has {max(folders) + 1}, the streams of this start {len(sources)}")
+
+
+def refuse_unusable_names(storage: Storage, shapes: Shapes, version: str) -> None:
+    """Raises an OptionError if a source has a name and the offset log has none: Spark would know its files by its name, and its offsets by
+    its number. `version`: of the offset log that Spark is to begin, if there is none."""
+    named = [f"{name} of stream {stream}" for stream, each in shapes.items() for name in {s.source for s in each} if isinstance(name, str)]
+    if named and not (names_sources(storage) if _batches(storage) else version == "2"):
+        raise OptionError(
+            "a named source needs an offset log that has names",
+            f"source {named[0]}; the offset log of {storage.uri} has format 1",
+            f'set {LOG_VERSION} to "2" before the first start, or do not name the source',
+        )
 
 
 def names_sources(storage: Storage) -> bool:
@@ -60,12 +82,16 @@ def _last_entries(storage: Storage, sources: int) -> list[tuple[int, OffsetEntry
     entries = [(batch, entry) for batch in _batches(storage)[-2:] if (entry := _read(storage, batch)).version == POSITIONAL]
     for batch, entry in entries:
         if len(entry.lines) > sources:
-            raise CheckpointError(
-                "the checkpoint knows more sources than the streams have now",
-                f"{storage.label(f'{OFFSETS}/{batch}')} has {len(entry.lines)}, the streams of this start {sources}",
-                "declare the streams as they were when the checkpoint was written, or use another checkpoint folder",
-            )
+            raise _fewer_sources(f"{storage.label(f'{OFFSETS}/{batch}')} has {len(entry.lines)}, the streams of this start {sources}")
     return entries
+
+
+def _fewer_sources(detail: str) -> CheckpointError:
+    return CheckpointError(
+        "the checkpoint knows more sources than the streams have now",
+        detail,
+        "declare the streams as they were when the checkpoint was written, or use another checkpoint folder",
+    )
 
 
 def _batches(storage: Storage) -> list[int]:

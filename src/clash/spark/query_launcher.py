@@ -10,18 +10,19 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from clash.coordinator.checkpoint.source_registry import SourceRegistry
+from clash.coordinator.checkpoint.source_shape import refuse_other_sources
 from clash.coordinator.checkpoint.spark_half import SparkHalf
 from clash.spark.column_packing import PackedColumns, assign_packed_columns, pack_streams, union_without_rows
 from clash.spark.file_streams import FileStreams
 from clash.spark.java_classes import file_streams
-from clash.spark.offset_log import count_sources, fit_offset_log, names_sources
+from clash.spark.offset_log import LOG_VERSION, count_sources, fit_offset_log, names_sources
 from clash.spark.parquet_streams import PlainStreams, can_share_source, plain_streams
+from clash.spark.source_shapes import source_shapes
 from clash.state.failpoints import reach
 from clash.state.private_folders import make_private
 from clash.state.storage import LocalStorage, open_storage
 from clash.workers.loaded_plan import LoadedPlan
-
-_LOG_VERSION = "spark.sql.streaming.offsetLog.formatVersion"  # "2": sources are known by names
 
 
 class QueryLauncher:
@@ -61,7 +62,7 @@ class QueryLauncher:
     def _share_source(self, streams: PlainStreams) -> FileStreams | None:
         spark = self.frames[next(iter(streams))].sparkSession
         java = file_streams(spark.sparkContext)
-        if java is None or not can_share_source(streams) or spark.conf.get(_LOG_VERSION, "1") != "1":
+        if java is None or not can_share_source(streams) or spark.conf.get(LOG_VERSION, "1") != "1":
             return None
         if names_sources(open_storage(self.half.folder)):  # Spark goes on with the format that a log has
             return None
@@ -83,6 +84,13 @@ class QueryLauncher:
             if name not in self._counts:
                 self._counts[name] = count_sources(self.frames[name])
         return {name: self._counts[name] for name in self._order}
+
+    def record_sources(self, registry: SourceRegistry, has_offsets: bool) -> None:
+        """Records what the Spark query is to read, before it does. `has_offsets`: Spark's half has offsets, which must be of the same."""
+        shapes = source_shapes({name: self.frames[name] for name in self._order})
+        if has_offsets:
+            refuse_other_sources(registry.order, registry.shapes, shapes)
+        registry.record_shapes(shapes)
 
     def start(self, packed: Any, batch: Callable[[Any, int], None]) -> Any:
         """Starts the Spark query. A batch may begin before this returns."""

@@ -118,6 +118,7 @@ class Run:
     def _launch(self, batch: Batch) -> tuple[Any, PackedColumns]:
         coordinator = self._coordinator
         packed, columns = self._launcher.pack(coordinator.sources.order, coordinator.changes.setup.needed, self._batches.required)
+        self._launcher.record_sources(coordinator.sources, coordinator.last >= 0)
         plain = self._launcher.plain
         self._batches.launched(columns, None if plain is None else ParquetStreams(self._spark, plain, self._launcher.shared))
         return self._launcher.start(packed, batch), columns

@@ -12,7 +12,8 @@ a batch is committed exactly when its manifest is there.
 | `generation` | a generation: a set-up and a plan from a batch on, and the history of its stores |
 | `generation_log` | all generations so far, and what they cost |
 | `generation_outline`, `generation_history`, `history_block` | what is shown of a generation; those that have ended, in few small files |
-| `source_registry` | the checkpoint's format, its identity, its time zone, and the order in which Spark reads the streams |
+| `source_registry` | the checkpoint's format, its identity, its time zone, the order in which Spark reads the streams, and their sources |
+| `source_shape` | what the sources of a stream are, and what of them may differ at a start |
 | `format_6` | reading and upgrading checkpoints of the format before, whose records have no checksums |
 | `plan_files` | physical plans, each under the name of its content |
 """

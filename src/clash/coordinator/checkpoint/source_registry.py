@@ -1,4 +1,4 @@
-"""The checkpoint's own record: its format, its identity, its time zone, and the order in which Spark reads the streams.
+"""The checkpoint's own record: its format, its identity, its time zone, the order in which Spark reads the streams, and their sources.
 
 Invariant: a stream's place never changes, and new ones come behind the others: Spark knows its sources by their number. The identity is
 drawn once, when the checkpoint is created, and is part of the names of its result files.
@@ -9,11 +9,12 @@ from __future__ import annotations
 import json
 import secrets
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from threading import Lock
 
 from clash.codec import Codec
 from clash.coordinator.checkpoint.format_6 import FORMAT_6
+from clash.coordinator.checkpoint.source_shape import Shapes
 from clash.errors import CheckpointError
 from clash.state.json_records import read_bytes, read_json, read_record, write_record
 from clash.state.storage import Storage
@@ -30,6 +31,8 @@ class _Record:
     sources: tuple[str, ...]
     identity: str = ""
     """Twelve hexadecimal digits; empty in format 6, until an upgrade begins."""
+    shapes: Shapes = field(default_factory=dict)
+    """Of the streams that Spark reads; empty until it does so for the first time, and where an earlier version wrote the record."""
 
 
 _CODEC: Codec[_Record] = Codec(_Record)
@@ -66,7 +69,8 @@ def identity_of(storage: Storage) -> str:
 
 
 class SourceRegistry:
-    """`order`: the streams by their place. A new checkpoint begins with `first`. Reading changes nothing: `write` creates or upgrades."""
+    """`order`: the streams by their place; `shapes`: the sources of those that Spark has read. A new checkpoint begins with `first`.
+    Reading changes nothing: `write` creates or upgrades."""
 
     def __init__(self, storage: Storage, timezone: str, first: Iterable[str] = ()) -> None:
         self._storage, self._timezone = storage, timezone
@@ -74,10 +78,11 @@ class SourceRegistry:
         record = _Record(FORMAT, timezone, tuple(first)) if is_new(storage) else read_record(storage, PATH, _CODEC)
         _check_timezone(record.timezone, timezone, storage.uri)
         self.order: tuple[str, ...] = record.sources
+        self.shapes: Shapes = record.shapes
         self.identity = record.identity or secrets.token_hex(6)
 
     def write(self, format: int = FORMAT) -> None:
-        record = _Record(format, self._timezone, self.order, self.identity)
+        record = _Record(format, self._timezone, self.order, self.identity, self.shapes)
         write_record(self._storage, PATH, _CODEC, record)
 
     def extend(self, streams: Iterable[str]) -> None:
@@ -89,6 +94,18 @@ class SourceRegistry:
                     self.write()
                 except BaseException:
                     self.order = before
+                    raise
+
+    def record_shapes(self, shapes: Shapes) -> None:
+        """Called before Spark reads these sources: from then on their offsets are in its half of the checkpoint."""
+        with self._lock:
+            before = self.shapes
+            self.shapes = shapes
+            if shapes != before:
+                try:
+                    self.write()
+                except BaseException:
+                    self.shapes = before
                     raise
 
 

@@ -33,8 +33,8 @@ from clash.state.local_storage import LocalStorage
 from clash.state.storage import Storage, open_storage
 
 _LOG = logging.getLogger("clash")
-OFFSETS, COMMITS = "offsets", "commits"
-_METADATA, _SOURCES, _COMPACT = "metadata", "sources", ".compact"
+OFFSETS, COMMITS, SOURCES = "offsets", "commits", "sources"
+_METADATA, _COMPACT = "metadata", ".compact"
 _SOURCE_FILE = re.compile(rf"([^/]+)/(\d+)(?:{re.escape(_COMPACT)})?")
 _COMMIT = re.compile(rb"v\d+\n(\{.*\})\s*", re.DOTALL)
 _NAMED_SOURCE = re.compile(r"([A-Za-z_]\w*):")
@@ -121,6 +121,10 @@ class SparkHalf:
         """Whether Spark knows that the batch is done: it does not repeat it."""
         return self._storage.exists(f"{COMMITS}/{batch}")
 
+    def has_beginning(self) -> bool:
+        """Whether a source has recorded where it began, which it may do before the first batch."""
+        return any(number == 0 and _is_beginning(self._read(path)) for _, number, path in self._source_files())
+
     def remove_unsealed(self) -> None:
         """Removes what `check` found behind the seal, and commits that cannot be read."""
         if self._unsealed:
@@ -148,7 +152,7 @@ class SparkHalf:
         self._compare(f"{OFFSETS}/{batch}", seal.offsets, _offsets_crc, batch, hint)
         for name, log in seal.sources.items():
             for number, crc in enumerate(log.crcs, log.first):
-                path = _log_file(self._storage, name, number) or f"{_SOURCES}/{name}/{number}"
+                path = _log_file(self._storage, name, number) or f"{SOURCES}/{name}/{number}"
                 self._compare(path, crc, partial(_log_file_crc, path), batch, hint)
 
     def _refuse_incomplete(self, offsets: bytes, logs: Mapping[str, SourceLogSeal], batch: int, hint: str) -> None:
@@ -158,7 +162,7 @@ class SparkHalf:
         for name, log in logs.items():
             if log.last < ends.get(name, -1) and log.last not in ends.values():
                 what = "a file of Spark's half of the checkpoint is missing"
-                path = self._storage.label(f"{_SOURCES}/{name}/{log.last + 1}")
+                path = self._storage.label(f"{SOURCES}/{name}/{log.last + 1}")
                 raise StateError(what, f"{path}; batch {batch} depends on it", hint)
 
     def _compare(self, path: str, crc: int, compute: Callable[[bytes], int], batch: int, hint: str) -> None:
@@ -202,9 +206,9 @@ class SparkHalf:
 
     def _source_files(self) -> Iterator[tuple[str, int, str]]:
         """The folder, the number and the path of every file in the logs of sources."""
-        for name in self._storage.list(_SOURCES, recursive=True):
+        for name in self._storage.list(SOURCES, recursive=True):
             if match := _SOURCE_FILE.fullmatch(name):
-                yield match[1], int(match[2]), f"{_SOURCES}/{name}"
+                yield match[1], int(match[2]), f"{SOURCES}/{name}"
 
     def _logs_on_disk(self) -> dict[str, SourceLogSeal]:
         """The logs before the batch that is sealed first, in a checkpoint without a seal."""
@@ -239,7 +243,7 @@ def _offsets_crc(content: bytes) -> int:
 
 def _log_file(storage: Storage, source: str, number: int) -> str | None:
     """The path of a file in the log of a source, if there is one."""
-    path = f"{_SOURCES}/{source}/{number}"
+    path = f"{SOURCES}/{source}/{number}"
     return next((name for name in (path, path + _COMPACT) if storage.exists(name)), None)
 
 
