@@ -21,6 +21,7 @@ ALLOWED: dict[str, str] = {
     "plan": f"{LEAVES} model",
     "expressions": f"{LEAVES} model",
     "columnar": f"{LEAVES} model expressions",
+    "records": f"{LEAVES} expressions",
     "state": f"{LEAVES} columnar",
     "statistics": f"{LEAVES} model plan expressions columnar",
     "sql": f"{LEAVES} model",
@@ -58,6 +59,8 @@ ONLY_IN: dict[str, set[str]] = {
     "highspy": {"planner"},
     "typer": {"cli"},
     "confluent_kafka": {"delivery"},
+    "msgspec": {"records"},
+    "fastavro": {"records"},
 }
 NESTED = tuple(name.partition(".")[2] for name in ALLOWED if name.startswith("coordinator."))
 

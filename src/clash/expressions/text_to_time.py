@@ -15,6 +15,7 @@ from clash.model.time_text import CLOCK, DATE
 
 _HINT = "correct the data, or guard the cast with CASE WHEN … THEN … END"
 _DAY = 86_400_000_000  # microseconds
+_LAST_DAY, _LAST_IN_DAY = divmod(2**63 - 1, _DAY)  # of the times that 64 bits have
 _DAYS_OF_MONTH = np.array([31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31])
 
 Int64s = np.ndarray[Any, np.dtype[np.int64]]
@@ -27,12 +28,15 @@ def parse_time(text: pa.Array, target: str, timezone: str) -> pa.Array:
     days, exists = _days_since_1970(*(_number(parts.field(part), 1) for part in range(3)))
     _require(exists, text, what)
     if target == "date":
+        _require(np.abs(days) < 2**31, text, what)
         return with_nulls_of(days.astype(np.int32), text, pa.int32()).view(pa.date32())
     clock = _match(pc.if_else(text.is_valid(), parts.field(3), None), f"^{CLOCK}$", text, what)
     hour, minute, second = (_number(clock.field(part), 0) for part in range(3))
     _require((hour < 24) & (minute < 60) & (second < 60), text, what)
     micros = _number(pc.utf8_rpad(pc.utf8_slice_codeunits(clock.field(3), 0, 6), 6, "0"), 0)
-    since_1970 = days * _DAY + ((hour * 60 + minute) * 60 + second) * 1_000_000 + micros
+    in_day = ((hour * 60 + minute) * 60 + second) * 1_000_000 + micros
+    _require((np.abs(days) <= _LAST_DAY) & ((days < _LAST_DAY) | (in_day <= _LAST_IN_DAY)), text, what)
+    since_1970 = days * _DAY + in_day
     local = with_nulls_of(since_1970, text, pa.int64()).view(pa.timestamp("us"))
     instants = _instants(local, pc.utf8_trim(clock.field(4), characters=" "), timezone, what)
     return local if target == "timestamp_ntz" else instants

@@ -20,6 +20,7 @@ _INTEGER = r"^[+-]?[0-9]+$"
 _FLOATING = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?[dDfF]?$"
 _PLAIN_DECIMAL = r"^(?P<sign>[+-]?)0*(?P<whole>[0-9]*)(?:\.(?P<rest>[0-9]*))?$"
 _ANY_DECIMAL = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$"
+_MOST_DIGITS = 38
 _SPECIAL_TEXTS = pa.array(["nan", "inf", "+inf", "infinity", "+infinity", "-inf", "-infinity"])
 _SPECIAL_VALUES = pa.array([float("nan"), *[float("inf")] * 4, *[float("-inf")] * 2])
 _TRUE, _FALSE = pa.array(["t", "true", "y", "yes", "1"]), pa.array(["f", "false", "n", "no", "0"])
@@ -62,10 +63,13 @@ def _floats(text: pa.Array, target: pa.DataType) -> pa.Array:
 
 def _decimals(text: pa.Array, target: pa.DataType) -> pa.Array:
     """Rounded half up, for which only the first dropped digit counts: all digits after it are cut off."""
-    with suppress(pa.ArrowInvalid):  # Arrow accepts the same texts if nothing has to be rounded
-        return text.cast(target)
+    exponents = any(pc.any(pc.match_substring(text, letter)).as_py() for letter in "eE")
+    # Arrow accepts the same texts if nothing has to be rounded, but wraps around if there are more digits than 128 bits can have
+    if not exponents and (pc.max(pc.binary_length(text)).as_py() or 0) <= _MOST_DIGITS - target.scale:
+        with suppress(pa.ArrowInvalid):
+            return text.cast(target)
     _require(pc.match_substring_regex(text, _ANY_DECIMAL), text, target)
-    if pc.any(pc.match_substring_regex(text, "[eE]")).as_py():
+    if exponents:
         return _decimals_with_exponents(text, target)
     parts = pc.extract_regex(text, pattern=_PLAIN_DECIMAL)
     sign, whole, rest = (parts.field(part) for part in range(3))

@@ -9,7 +9,7 @@ import re
 
 WHITE_SPACE = "".join(map(chr, range(33))) + "\x7f"  # what Spark ignores before and after a text that it casts
 DATE = r"(?P<year>[+-]?[0-9]{4,7})(?:-(?P<month>[0-9]{1,2})(?:-(?P<day>[0-9]{1,2})(?P<clock>[ T].*)?)?)?"
-CLOCK = r"(?:[ T](?P<hour>[0-9]{1,2})(?::(?P<minute>[0-9]{1,2})(?::(?P<second>[0-9]{1,2})(?:\.(?P<rest>[0-9]*))?)?)?(?P<zone>[^0-9.:].*)?)?"
+CLOCK = r"(?:[ T](?P<hour>[0-9]{1,2})(?::(?P<minute>[0-9]{1,2})(?::(?P<second>[0-9]{1,2})(?:\.(?P<rest>[0-9]*))?(?P<zone>[^0-9.:].*)?)?)?)?"
 _OFFSET = re.compile(r"(?:UTC|GMT|UT)?([+-])([0-9]{1,2})(?::?([0-9]{2})(?::?([0-9]{2}))?|:([0-9]))?", re.ASCII)
 _ZERO = ("Z", "UTC", "GMT", "UT", "Etc/UTC")
 _SHORT = {"EST": -5, "MST": -7, "HST": -10}  # which Java takes for offsets, and zone databases for places with a history
