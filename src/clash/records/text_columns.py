@@ -39,15 +39,10 @@ def _parse_timestamps(texts: pa.Array, kind: pa.DataType, timezone: str) -> Pars
     with suppress(pa.ArrowInvalid):
         times = texts.cast(local)
         return (times if kind == local else from_local(times, timezone)), []
-    if (
-        kind != local
-        and texts.null_count < len(texts)
-        and pc.all(pc.ends_with(texts, "Z")).as_py()
-        and pc.min(pc.binary_length(texts)).as_py() >= _SHORTEST
-    ):
+    if kind != local and pc.all(pc.ends_with(texts, "Z")).as_py() and pc.min(pc.binary_length(texts)).as_py() >= _SHORTEST:
         with suppress(pa.ArrowInvalid):
             return texts.cast(kind), []
-    refused = pc.match_substring_regex(texts, _LONG_YEAR)  # casts would have to check them for overflow
+    refused = pc.match_substring_regex(texts, _LONG_YEAR)  # near the limits of 64 bits, where a zone could make the difference
     if kind == local:  # a cast ignores a zone, which the readers of JSON and CSV refuse
         refused = pc.or_(refused, pc.invert(pc.match_substring_regex(texts, _WITHOUT_ZONE)))
     refused = refused.fill_null(False)
