@@ -168,7 +168,7 @@ def test_the_from_of_is_distinct_from_does_not_end_the_list() -> None:
         ("-9223372036854775808", "-9223372036854775808", "bigint"), ("+b", "R.b", "int"), ("1.50BD", "'1.50'", "decimal(3,2)"),
         ("CAST('2017-12-11 09:30:00' AS date)", "'2017-12-11'", "date"), ("DATE '2017'", "'2017-01-01'", "date"),
         ("TIMESTAMP '2017-12-11 09:30:00 Europe/Paris'", "cast('2017-12-11 09:30:00 Europe/Paris')", "timestamp"),
-        ("TIMESTAMP '2017-12-11 9:30 UTC+1'", "'2017-12-11T08:30:00+00:00'", "timestamp"),
+        ("TIMESTAMP '2017-12-11 9:30:0 UTC+1'", "'2017-12-11T08:30:00+00:00'", "timestamp"),
         ("TIMESTAMP_NTZ '2017-12-11 09:30:00.1234567+01:00'", "'2017-12-11T09:30:00.123456'", "timestamp_ntz"),
         ("DATE '12017-01-01'", "cast('12017-01-01')", "date"), ("INTERVAL '-1 hour 30 minutes'", "-1800000000", "interval"),
         ("INTERVAL '1.5 seconds'", "1500000", "interval"),
