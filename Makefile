@@ -6,14 +6,18 @@ JOBS ?= 2
 export PYTHON
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint typecheck unit format bench setup java clean
+.PHONY: help demo demo-kafka test lint typecheck unit format bench setup java clean
 .NOTPARALLEL:
 
 help: ## this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: ## run several overlapping stream joins of a web shop on local Spark, and check the results
 	@$(RUN) clash demo $(ARGS)
+
+demo-kafka: ## the same over a real Kafka broker from Maven: events in topics, results in topics, checked
+	@$(RUN) python scripts/test_servers.py kafka kafka-connector > /dev/null
+	@$(RUN) python scripts/demo_kafka.py
 
 test: lint typecheck unit ## all checks: lint, types, tests
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
-from tests.servers import HdfsServer, KafkaServer, S3Server
+from tests.servers import HdfsServer, KafkaServer, S3Server, find
 from tests.task_choice import alternate
 
 settings.register_profile(
@@ -32,14 +32,14 @@ def java() -> None:
 
 @pytest.fixture(scope="session")
 def spark(java: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    """Two cores, our settings."""
+    """Two cores, our settings, and Spark's Kafka connector, which only tests of Kafka use."""
     from pyspark.sql import SparkSession
 
     import clash
 
     builder = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false").config("spark.driver.memory", "1g")
     builder.config("spark.local.dir", str(tmp_path_factory.mktemp("spark"))).config("spark.sql.session.timeZone", "UTC")
-    session = clash.configure(builder).getOrCreate()
+    session = clash.configure(builder, kafka=find("kafka-connector") or False).getOrCreate()
     session.sparkContext.setLogLevel("OFF")
     alternate()
     yield session

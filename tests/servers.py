@@ -30,6 +30,12 @@ def get(what: str) -> Path:
     return Path(found.stdout.strip())
 
 
+def find(what: str) -> Path | None:
+    """As `get`; None where it cannot be had."""
+    found = subprocess.run([sys.executable, SCRIPT, what], capture_output=True, text=True, check=False)
+    return None if found.returncode else Path(found.stdout.strip())
+
+
 def free_port() -> int:
     """A port that the system gives to no connection: otherwise a client that tries again while its server is stopped may take it."""
     while True:

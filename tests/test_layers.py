@@ -42,13 +42,15 @@ ALLOWED: dict[str, str] = {
         f"{LEAVES} model plan topology explain expressions state protocol workers "
         "coordinator.lifecycle coordinator.control coordinator.adaptive coordinator.checkpoint"
     ),
+    "kafka": "errors hints expressions records protocol",
     "inprocess": f"{LEAVES} model plan state protocol workers coordinator coordinator.control",
     "spark": (
         f"{LEAVES} model plan sql explain expressions state protocol workers coordinator coordinator.control coordinator.checkpoint "
-        "sinks delivery"
+        "sinks delivery kafka records"
     ),
     "operations": f"{LEAVES} state protocol coordinator coordinator.control coordinator.checkpoint",
-    "clash": f"{LEAVES} model optimizer sinks spark",
+    "sources": "spark",
+    "clash": f"{LEAVES} model optimizer sinks sources spark",
     "cli": f"{LEAVES} model sql topology explain optimizer spark clash operations",
 }
 # Libraries that only one package, or a few, may import.
@@ -58,7 +60,7 @@ ONLY_IN: dict[str, set[str]] = {
     "sqlglot": {"sql"},
     "highspy": {"planner"},
     "typer": {"cli"},
-    "confluent_kafka": {"delivery"},
+    "confluent_kafka": {"kafka", "delivery"},
     "msgspec": {"records"},
     "fastavro": {"records"},
 }

@@ -175,6 +175,19 @@ def soak(
     _run("soak", minutes=minutes, every=every, draw=draw, out=out)
 
 
+@app.command("kafka")
+def kafka(
+    servers: Annotated[str, typer.Option(metavar="HOST:PORT", help="A Kafka broker; topics are made there, and deleted.")],
+    rate: Annotated[int, typer.Option(min=2, help="Records per second, in the run that measures latency.")] = 2000,
+    seconds: Annotated[float, typer.Option(min=1, help="Its length after the warm-up.")] = 30.0,
+    repeat: Annotated[int, typer.Option(min=1, help="Runs of each kind.")] = 3,
+    data: Annotated[Path, typer.Option(help="Where generated data is kept.")] = DATA,
+    out: Out = RESULTS,
+) -> None:
+    """Streams out of Kafka compared with files, and the time from producing a record to reading its result."""
+    _run("kafka", servers=servers, rate=rate, seconds=seconds, repeat=repeat, data=data, out=out)
+
+
 def _run(module: str, **options: Any) -> None:
     try:
         run = import_module(f"clash_bench.{module}").run

@@ -6,7 +6,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from clash import sinks
+    from clash import sinks, sources
     from clash.errors import CheckpointError, ClashError, DataError, OptionError, QueryError, SinkError, SourceError, StateError
     from clash.model.statistics import Statistics
     from clash.model.stream import Stream
@@ -50,12 +50,13 @@ __all__ = [
     "configure",
     "optimize",
     "sinks",
+    "sources",
 ]
 
 
 def __getattr__(name: str) -> Any:
-    if name == "sinks":
-        return import_module("clash.sinks")
+    if name in ("sinks", "sources"):
+        return import_module(f"clash.{name}")
     if name in _WHERE:
         return getattr(import_module(_WHERE[name]), name)
     raise AttributeError(f"module 'clash' has no attribute {name!r}")

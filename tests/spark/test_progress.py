@@ -108,8 +108,9 @@ class Sequence:
 
 
 def query(leaves: int, *reports: dict[str, Any]) -> Any:
-    leaf = SimpleNamespace(isStreaming=lambda: True)
-    plan = SimpleNamespace(collectLeaves=lambda: Sequence(*[leaf] * leaves))
+    plan = SimpleNamespace(
+        collectLeaves=lambda: Sequence(*(SimpleNamespace(isStreaming=lambda: True, output=lambda at=at: at) for at in range(leaves)))
+    )
     execution = SimpleNamespace(lastExecution=lambda: plan, logicalPlan=lambda: plan)
     last = SimpleNamespace(json=lambda: json.dumps({"sources": reports}))
     return SimpleNamespace(_jsq=SimpleNamespace(streamingQuery=lambda: execution, lastProgress=lambda: last))

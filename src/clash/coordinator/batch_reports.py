@@ -38,7 +38,7 @@ class BatchReports:
 
     @property
     def files(self) -> tuple[ResultFile, ...]:
-        """Of results and of late rows."""
+        """Of results, and of late and rejected rows."""
         return tuple(file for report in self.all for file in report.files)
 
     @property
@@ -62,7 +62,7 @@ class BatchReports:
 
     def summary(self) -> BatchSummary:
         """The sums that the manifest keeps."""
-        results, seconds, rows, late = Counter[str](), Counter[str](), Counter[str](), Counter[str]()
+        results, seconds, rows, late, rejected, lost = (Counter[str]() for _ in range(6))
         for file in self.files:
             results[file.destination] += file.rows
         for report in self.all:
@@ -70,4 +70,7 @@ class BatchReports:
         for ingest in self.ingest:
             rows.update(ingest.rows)
             late.update(ingest.late)
-        return BatchSummary(dict(results), dict(rows), dict(late), {name: round(value, 6) for name, value in seconds.items()})
+            rejected.update(ingest.rejected)
+            lost.update(ingest.lost)
+        rounded = {name: round(value, 6) for name, value in seconds.items()}
+        return BatchSummary(dict(results), dict(rows), dict(late), rounded, dict(rejected), dict(lost))

@@ -33,6 +33,10 @@ class CommittedBatch:
     """By stream, the largest event time so far."""
     driver_seconds: Mapping[str, float] = field(default_factory=dict)
     """By step of the batch loop: `decide`, `job` (until all tasks have reported), `commit`."""
+    rejected: Mapping[str, int] = field(default_factory=dict)
+    """By stream, records that are no tuples."""
+    lost: Mapping[str, int] = field(default_factory=dict)
+    """By stream, records that the source did not have any more."""
 
     @staticmethod
     def of(manifest: Manifest, results: Mapping[str, tuple[str, ...]]) -> CommittedBatch:
@@ -44,6 +48,8 @@ class CommittedBatch:
             counts={query: summary.results.get(query, 0) for query in results},
             input=summary.input,
             late=summary.late,
+            rejected=summary.rejected,
+            lost=summary.lost,
             stores=store_sizes(manifest.containers),
             seconds=summary.seconds,
             watermarks={name: clock.watermark for name, clock in manifest.clocks.items()},

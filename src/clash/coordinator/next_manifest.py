@@ -15,7 +15,7 @@ from clash.coordinator.lifecycle.retention import extend_log
 from clash.coordinator.lifecycle.watermarks import observe_batch
 from clash.protocol.batch import BatchSpec
 from clash.protocol.reports import ResultFile
-from clash.protocol.result_files import HANDOVER, LATE, file_location
+from clash.protocol.result_files import HANDOVER, file_location, is_of_stream
 
 
 def next_manifest(
@@ -51,7 +51,7 @@ def _published(before: Mapping[str, PublishedFiles], spec: BatchSpec, files: Ite
     """Late rows are counted for every stream that had some; results for the queries of now, each from its folder's first batch on."""
     added = Counter(file.destination for file in files)
     published = {}
-    for destination in {*spec.sinks, *added, *(name for name in before if name.startswith(LATE))}:
+    for destination in {*spec.sinks, *added, *(name for name in before if is_of_stream(name))}:
         uri, folder = file_location(spec.uri, spec.sinks, destination)
         location = f"{uri}/{folder}".rstrip("/")
         earlier = before.get(destination)

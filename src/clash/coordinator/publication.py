@@ -13,7 +13,17 @@ from clash.coordinator.checkpoint.manifest import Manifest
 from clash.coordinator.control.setup import LiveQuery
 from clash.errors import StateError
 from clash.protocol.reports import ResultFile
-from clash.protocol.result_files import HANDOVER, LATE, STAGING, file_location, origin_of, published_path, staged_path
+from clash.protocol.result_files import (
+    HANDOVER,
+    STAGING,
+    destinations_of_stream,
+    file_location,
+    is_of_stream,
+    origin_of,
+    published_path,
+    staged_path,
+    whose_files,
+)
 from clash.state.json_records import RESTORE
 from clash.state.storage import Storage, open_storage
 
@@ -76,7 +86,7 @@ class ResultPublisher:
         """The files of attempts that failed or were killed, which the caller deletes."""
         listed = {(file.destination, file.name) for file in manifest.files}
         found = []
-        for destination in (*self.queries, *(f"{LATE}{stream}" for stream in streams)):
+        for destination in (*self.queries, *(name for stream in streams for name in destinations_of_stream(stream))):
             storage, folder = self._location(destination)
             paths = [(name, staged_path(folder, name)) for name in storage.list(published_path(folder, STAGING))]
             if self._is_function(destination):
@@ -91,8 +101,8 @@ class ResultPublisher:
             storage.sweep(published_path(folder, STAGING))
 
     def _location(self, destination: str) -> tuple[Storage, str]:
-        is_late = destination.startswith(LATE)
-        uri, folder = (self.uri, destination) if is_late else self.queries[destination].result_location(self.uri)
+        of_stream = is_of_stream(destination)
+        uri, folder = (self.uri, destination) if of_stream else self.queries[destination].result_location(self.uri)
         return open_storage(uri), folder
 
     def _is_function(self, destination: str) -> bool:
@@ -111,11 +121,9 @@ def _functions(queries: Iterable[LiveQuery]) -> set[str]:
 
 def lost_file(file: ResultFile, batch: int, published: str) -> StateError:
     """The error for a file of a committed batch that is nowhere; `published`: where it should be."""
-    late = file.destination.startswith(LATE)
-    whose = f"late rows of stream {file.destination.removeprefix(LATE)}" if late else f"query {file.destination}"
     taken = "; if it was published and taken away since, put a file of that name in its place until the run has started"
     return StateError(
         "a file of committed results is lost",
-        f"{whose}, batch {batch}: {published} is neither staged nor published, it had {file.rows} rows",
+        f"{whose_files(file.destination)}, batch {batch}: {published} is neither staged nor published, it had {file.rows} rows",
         RESTORE if f"/{HANDOVER}" in published else RESTORE + taken,  # no reader takes files away that are for a function
     )

@@ -10,7 +10,7 @@ from clash.coordinator.control.folder_owner import FolderOwner, read_owner
 from clash.coordinator.control.job import SinkSpec
 from clash.coordinator.control.setup import LiveQuery
 from clash.operations.opened_checkpoint import OpenedCheckpoint
-from clash.protocol.result_files import LATE, STAGING, FileOrigin, origin_of, published_path, staged_path
+from clash.protocol.result_files import LATE, REJECTED, STAGING, FileOrigin, origin_of, published_path, staged_path, whose_files
 from clash.state.paths import absolute_location
 from clash.state.storage import Storage, open_storage
 
@@ -20,9 +20,9 @@ _RESULTS = "results/"
 @dataclass(frozen=True)
 class ResultFolder:
     whose: str
-    """For messages: the query, or the stream whose late rows they are."""
+    """For messages: the query, or the stream whose late or rejected rows they are."""
     query: str | None
-    """None for late rows, and for folders that a user names."""
+    """None for rows of a stream, and for folders that a user names."""
     storage: Storage
     folder: str
 
@@ -59,7 +59,7 @@ class ResultFolder:
 
 
 def known_folders(checkpoint: OpenedCheckpoint, given: Iterable[str] = ()) -> list[ResultFolder]:
-    """The folders of all queries of the checkpoint, live and former, and of late rows; and those that a user names."""
+    """The folders of all queries of the checkpoint, live and former, and of rows of streams; and those that a user names."""
     found: dict[tuple[str, str], ResultFolder] = {}
 
     def add(whose: str, query: str | None, storage: Storage, folder: str) -> None:
@@ -69,10 +69,11 @@ def known_folders(checkpoint: OpenedCheckpoint, given: Iterable[str] = ()) -> li
         if not live.request.sink.is_function:
             uri, folder = live.result_location(checkpoint.storage.uri)
             add(f"query {live.name}", live.name, open_storage(uri), folder)
-    for kind, whose in ((_RESULTS, "query "), (LATE, "late rows of stream ")):
+    for kind in (_RESULTS, LATE, REJECTED):
         names = {name.partition("/")[0] for name in checkpoint.storage.list(kind.rstrip("/"), recursive=True)}
         for name in sorted(names):
-            add(f"{whose}{name}", name if kind == _RESULTS else None, checkpoint.storage, f"{kind}{name}")
+            is_query = kind == _RESULTS
+            add(whose_files(name if is_query else f"{kind}{name}"), name if is_query else None, checkpoint.storage, f"{kind}{name}")
     for uri in given:
         add("given folder", None, open_storage(absolute_location(uri)), "")
     return list(found.values())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from clash.codec import Codec
@@ -12,10 +12,10 @@ from clash.statistics.collected import Collected
 
 
 class ResultFile(NamedTuple):
-    """A file of results, or of late rows, that is staged and waits for the commit."""
+    """A file of results, or of late or rejected rows, that is staged and waits for the commit."""
 
     destination: str
-    """A query, or `late/<stream>`."""
+    """A query, `late/<stream>` or `rejected/<stream>`."""
     name: str
     rows: int
 
@@ -48,9 +48,13 @@ class IngestReport:
     numbers: int
     """The arrival numbers that the task used."""
     files: tuple[ResultFile, ...]
-    """Of late rows."""
+    """Of late and rejected rows."""
     statistics: Collected
     seconds: Mapping[str, float]
+    rejected: Mapping[str, int] = field(default_factory=dict)
+    """By stream, records that are no tuples: they cannot be decoded, or have no event time."""
+    lost: Mapping[str, int] = field(default_factory=dict)
+    """By stream, records that the source does not have any more."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""How files of results and of late rows are named: tasks stage them, the coordinator publishes them.
+"""How files of results, and of late and rejected rows, are named: tasks stage them, the coordinator publishes them.
 
 Invariant: a file is written under a name that no other attempt and no other checkpoint uses, in a folder that readers leave out, and is
 moved to its place only after the commit of its batch. Its name says which batch of which checkpoint it belongs to.
@@ -11,7 +11,8 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 STAGING = "_staging"
-LATE = "late/"
+LATE, REJECTED = "late/", "rejected/"
+_ROWS_OF_STREAMS = {LATE: "late rows of stream ", REJECTED: "rejected records of stream "}
 HANDOVER = "handover/"
 _FILE_NAME = re.compile(r"part-(\d{9})-(?:([0-9a-f]{12})-)?[0-9a-f]{8}-.*\.parquet")  # without an identity up to format 6
 
@@ -36,8 +37,28 @@ def origin_of(name: str) -> FileOrigin | None:
 
 
 def file_location(uri: str, sinks: Mapping[str, tuple[str, str]], destination: str) -> tuple[str, str]:
-    """The storage and the folder for the files of a destination; late rows stay under the checkpoint."""
-    return (uri, destination) if destination.startswith(LATE) else sinks[destination]
+    """The storage and the folder for the files of a destination; late and rejected rows stay under the checkpoint."""
+    return (uri, destination) if is_of_stream(destination) else sinks[destination]
+
+
+def destinations_of_stream(stream: str) -> tuple[str, ...]:
+    """Where rows of a stream go that are not joined."""
+    return tuple(f"{kind}{stream}" for kind in _ROWS_OF_STREAMS)
+
+
+def is_of_stream(destination: str) -> bool:
+    """Whether rows of a stream go there, and not the results of a query."""
+    return destination.startswith(tuple(_ROWS_OF_STREAMS))
+
+
+def whose_files(destination: str) -> str:
+    """For messages.
+
+    >>> whose_files("late/orders")
+    'late rows of stream orders'
+    """
+    kind, slash, stream = destination.partition("/")
+    return f"{_ROWS_OF_STREAMS[kind + slash]}{stream}" if is_of_stream(destination) else f"query {destination}"
 
 
 def staged_path(folder: str, name: str) -> str:

@@ -1,7 +1,8 @@
 """The function that Spark calls for each micro-batch: it runs the batch loop over the transport that fits the sources.
 
-Where all streams are plain Parquet files, the Spark query delivers only the names of the files: tasks read them (`rdd_job`) or, where that
-is not certain to give the same rows, Spark does (`dataframe_job`). Otherwise the Spark query delivers the rows.
+Where all streams are plain Parquet files or topics of Kafka, the Spark query delivers only names of files, and offsets: tasks read them
+(`rdd_job`) or, where that is not certain to give the same rows of files, Spark does (`dataframe_job`). Otherwise the Spark query delivers
+the rows, except those of Kafka, which tasks read in any case.
 """
 
 from __future__ import annotations
@@ -21,11 +22,13 @@ from clash.spark.column_packing import PackedColumns, assign_packed_columns, pac
 from clash.spark.configure import is_local
 from clash.spark.console_log import TASK, TASK_PROPERTY
 from clash.spark.dataframe_job import DataFrameJob
+from clash.spark.direct_source import DirectSource
 from clash.spark.failures import RetriedError
 from clash.spark.job_names import JobNames
+from clash.spark.kafka_streams import KafkaBatch, KafkaStreams
 from clash.spark.parquet_reader import readable_files
 from clash.spark.parquet_streams import ParquetStreams
-from clash.spark.rdd_job import FileSource, RddJob, RddJobs
+from clash.spark.rdd_job import RddJob, RddJobs
 from clash.spark.task_choice import TaskChoice
 from clash.workers.loaded_plan import LoadedPlan, plan_of
 
@@ -49,16 +52,22 @@ class RunningQuery:
 
     columns: PackedColumns
     parquet: ParquetStreams | None
-    """Where all streams are plain Parquet files."""
+    """Where all streams, except those of Kafka, are plain Parquet files."""
+    kafka: KafkaStreams | None
+    """Where there are streams of Kafka."""
     plan: LoadedPlan
     """The physical plan that it was started for."""
 
     def delivers(self, plan: LoadedPlan) -> bool:
-        """Whether it delivers all columns that a plan reads; of plain files all columns can be read at any time."""
+        """Whether it delivers all columns that a plan reads; of plain files and of Kafka all columns can be read at any time."""
+        kafka = set() if self.kafka is None else set(self.kafka.streams)
         if self.parquet is not None:
-            return self.parquet.streams.keys() >= plan.streams.keys()
+            return self.parquet.streams.keys() | kafka >= plan.streams.keys()
         present = {stream: {column for column, _ in columns} for stream, columns in self.columns}
-        return all(present.get(stream, set()) >= {column.name for column in ingest.columns} for stream, ingest in plan.ingest.items())
+        return all(
+            stream in kafka or present.get(stream, set()) >= {column.name for column in ingest.columns}
+            for stream, ingest in plan.ingest.items()
+        )
 
 
 class BatchFunction:
@@ -75,9 +84,9 @@ class BatchFunction:
         self._choice = TaskChoice()
         self._scanned: Mapping[str, Any] = {}  # the DataFrames that Spark was asked to read for the last batch
 
-    def launched(self, columns: PackedColumns, parquet: ParquetStreams | None) -> None:
+    def launched(self, columns: PackedColumns, parquet: ParquetStreams | None, kafka: KafkaStreams | None) -> None:
         """Another Spark query is about to run."""
-        self._query = RunningQuery(columns, parquet, self.required)
+        self._query = RunningQuery(columns, parquet, kafka, self.required)
         self._tuned.clear()
 
     def __call__(self, df: Any, batch: int) -> None:
@@ -114,26 +123,29 @@ class BatchFunction:
                 raise AssertionError("the Spark query does not read what it was started for")
             raise QueryRestartError  # the batch is left to the next query
         self._scanned = {}
+        kafka = None if query.kafka is None else query.kafka.batch(plan)
         job = (
-            DataFrameJob(df, query.columns, self._choice)
+            DataFrameJob(df, query.columns, self._choice, kafka)
             if query.parquet is None
-            else self._file_job(query.parquet, df.sparkSession, spec, plan)
+            else self._file_job(query.parquet, df.sparkSession, spec, plan, kafka)
         )
         reports = job.run(spec)
         if not is_local(context.master):
             _refuse_retries(context)
         return reports
 
-    def _file_job(self, parquet: ParquetStreams, session: Any, spec: BatchSpec, plan: LoadedPlan) -> DataFrameJob | RddJob:
+    def _file_job(
+        self, parquet: ParquetStreams, session: Any, spec: BatchSpec, plan: LoadedPlan, kafka: KafkaBatch | None
+    ) -> DataFrameJob | RddJob:
         files, reads = parquet.files_of_batch(plan.streams), parquet.reads(plan)
         readable = None if files.paths is None else readable_files(files.paths, reads, parquet.plain_calendar)
         if readable is not None:
             if self._rdd_jobs is None:
                 self._rdd_jobs = RddJobs(session.sparkContext, self.names, self._choice)
-            return self._rdd_jobs.over(FileSource(readable, reads))
+            return self._rdd_jobs.over(DirectSource(readable, reads, kafka))
         self._scanned = frames = parquet.frames(session, files, reads)
         packed = assign_packed_columns({stream: [(column.name, column.kind) for column in reads[stream].columns] for stream in frames})
-        return DataFrameJob(pack_streams(frames, packed, frozenset(frames)), packed, self._choice)
+        return DataFrameJob(pack_streams(frames, packed, frozenset(frames)), packed, self._choice, kafka)
 
     def _tune(self, session: Any) -> None:
         """Once per start: each has a session of its own."""

@@ -18,6 +18,7 @@ from clash.hints import did_you_mean, listed
 from clash.model.query import Query
 from clash.model.stream import Keep, Stream, check_name
 from clash.sinks import Console, ForeachBatch, Kafka, Memory, Parquet, Sink
+from clash.spark.kafka_source import KafkaStream
 from clash.sql.query_source import read_source
 
 _LOG = logging.getLogger("clash")
@@ -26,7 +27,9 @@ _STATEFUL = ("Aggregate", "Distinct", "Deduplicate", "FlatMapGroups", "Transform
 
 
 def declare_stream(name: str, df: Any, time: str | None, window: str | None, lateness: str | None, idle: str | None, keep: Keep) -> Stream:
-    """Checks a streaming DataFrame and its options, and describes it as a stream."""
+    """Checks a streaming DataFrame, or a topic of Kafka, and its options, and describes it as a stream."""
+    if isinstance(df, KafkaStream):
+        return _described(name, list(df.columns.items()), time, window, lateness, idle, keep)
     if not isinstance(df, DataFrame):
         raise OptionError(f"stream {name} is not a DataFrame", type(df).__name__, "write spark.readStream.….load()")
     if not df.isStreaming:
@@ -44,6 +47,18 @@ def declare_stream(name: str, df: Any, time: str | None, window: str | None, lat
     duplicate = next((column for at, column in enumerate(names) if column in names[:at]), None)
     if duplicate is not None:
         raise OptionError("two columns of one name", f"{duplicate} in stream {name}", 'rename one with df.withColumnRenamed("old", "new")')
+    return _described(name, columns, time, window, lateness, idle, keep)
+
+
+def _described(
+    name: str,
+    columns: list[tuple[str, str]],
+    time: str | None,
+    window: str | None,
+    lateness: str | None,
+    idle: str | None,
+    keep: Keep,
+) -> Stream:
     stream = Stream.of(name, dict(columns), time=time, window=window, lateness=lateness, idle=idle, keep=keep)
     if idle is not None and lateness is None:
         raise OptionError("idle needs lateness", f"stream {name}", 'write lateness="0 seconds" if rows come in order')
@@ -71,6 +86,8 @@ def warn_about_stream(stream: Stream, df: Any) -> None:
     """Logs what a user may not expect of a stream; called once, when it is declared."""
     if stream.lateness is None and stream.window is not None:
         _LOG.warning('stream %s has no lateness: nothing is late, and its state never expires; write lateness="…"', stream.name)
+    if isinstance(df, KafkaStream):
+        return
     if any(_WATERMARK in (field.metadata or {}) for field in df.schema.fields):
         _LOG.warning("stream %s has a watermark of Spark's, which is ignored: joins use lateness= instead", stream.name)
     leaves = df._jdf.queryExecution().analyzed().collectLeaves()

@@ -7,7 +7,7 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 
 from clash.coordinator.checkpoint.source_registry import SourceRegistry
 from clash.coordinator.checkpoint.source_shape import refuse_other_sources, warn_about_moved_sources
@@ -26,6 +26,7 @@ from clash.spark.declarations import check_columns, declare_query, declare_strea
 from clash.spark.disk_failures import WrittenFolders
 from clash.spark.failures import explain_failure
 from clash.spark.job_names import refuse_active_name
+from clash.spark.kafka_source import check_kafka_topics, spark_frames
 from clash.spark.offset_log import LOG_VERSION, refuse_fewer_sources, refuse_unusable_names
 from clash.spark.package_shipping import ship_package
 from clash.spark.query_launcher import QueryLauncher
@@ -82,7 +83,7 @@ class Engine:
         self._workers, self._strategy, self._cost, self._layouts, self._mirs = workers, strategy, cost, layouts, mirs
         self._statistics = statistics
         self._streams: dict[str, Stream] = {}
-        self._frames: dict[str, DataFrame] = {}
+        self._frames: dict[str, Any] = {}  # DataFrames, and streams of Kafka
         self._requests: dict[str, QueryRequest] = {}
         self._sinks: dict[str, Sink | None] = {}
         self._run: Run | None = None
@@ -99,8 +100,8 @@ class Engine:
         idle: str | None = None,
         keep: Keep = "needed",
     ) -> None:
-        """Declares a streaming DataFrame as a stream. Without `time`, the time of a row is that of its batch; without `window`, rows are
-        retained for ever."""
+        """Declares a streaming DataFrame, or a topic of `clash.sources.Kafka`, as a stream. Without `time`, the time of a row is that of
+        its batch; without `window`, rows are retained for ever."""
         self._refuse_running("a stream cannot be declared")
         stream = declare_stream(name, df, time, window, lateness, idle, keep)
         refuse_taken_name(name, self._streams)
@@ -137,6 +138,7 @@ class Engine:
         interval = None if trigger is None else f"{parse_duration(trigger, 'the trigger') // 1000} milliseconds"
         refuse_active_name(self._spark, self._name)
         check_worker_python(self._spark.sparkContext)
+        check_kafka_topics(self._frames)
         job = JobSpec(
             tuple(self._streams.values()), tuple(self._requests.values()), self._workers, self._strategy, self._cost, self._layouts,
             self._mirs, self._statistics, self._epoch, self._adaptive,
@@ -189,7 +191,7 @@ class Engine:
     def _check_sources(self, recorded: SourceRegistry, half: Storage, has_offsets: bool) -> None:
         """What Spark is to read with the offsets of its half must be what they were recorded for."""
         order = tuple(dict.fromkeys((*recorded.order, *self._frames)))
-        shapes = source_shapes({name: self._frames[name] for name in order})
+        shapes = source_shapes(spark_frames({name: self._frames[name] for name in order}))
         if has_offsets:
             refuse_other_sources(order, recorded.shapes, shapes)
             refuse_fewer_sources(half, shapes)

@@ -142,7 +142,7 @@ def _causes(throwable: Any) -> Iterator[Any]:
 def _root_message(texts: Sequence[str]) -> str:
     """The message of the innermost cause that has one; of a Python traceback, its last line."""
     text = next((text for text in reversed(texts) if text.strip() and not text.endswith(": null")), "no message")
-    lines = [line for line in text.strip().splitlines() if line.strip()]
+    lines = [line for line in text.strip().splitlines() if line.strip() and not line.strip().startswith("SQLSTATE: ")]
     return lines[-1].strip() if lines and any("Traceback (most recent call last)" in line for line in lines) else text
 
 
@@ -151,17 +151,20 @@ def _first_line(text: str) -> str:
     return line if len(line) <= _MAX_LINE else f"{line[:_MAX_LINE]}…"
 
 
-def find_failing_stream(query: Any, streams: Sequence[str]) -> tuple[str, BaseException] | None:
-    """The first stream whose part of the running batch cannot be read by itself."""
+def find_failing_stream(query: Any, streams: Sequence[str | None]) -> tuple[str, BaseException] | None:
+    """The first stream whose part of the running batch cannot be read by itself. `streams`: the branches, None for one that is not read."""
     try:
         branches = _branches(query._jsq.streamingQuery().lastExecution().executedPlan())
     except Exception:  # these are internals of Spark, which another version may have renamed: then the error does not name the stream
         return None
     for number, branch in branches:
+        stream = streams[number]
+        if stream is None:
+            continue
         try:
             branch.execute().count()
         except Exception as error:
-            return streams[number], error
+            return stream, error
     return None
 
 

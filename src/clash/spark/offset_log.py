@@ -28,6 +28,11 @@ def count_sources(df: Any) -> int:
     return len(streaming_leaves(df))
 
 
+def count_leaves(df: Any) -> int:
+    """Sources and tables in the plan of a DataFrame."""
+    return int(df._jdf.queryExecution().analyzed().collectLeaves().size())
+
+
 def fit_offset_log(storage: Storage, sources: int, is_shared: bool = False) -> bool:
     """Extends the offset log of a checkpoint to so many sources, the new ones last; whether it was changed. `is_shared`: the sources are
     one for Spark.

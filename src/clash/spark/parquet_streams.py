@@ -135,11 +135,11 @@ class BatchFiles:
 
 
 class ParquetStreams:
-    """The streams of a Spark query, all of them plain Parquet files, in the order of its sources. `shared`: the one source that they have,
-    if they have not one each."""
+    """The streams of a Spark query that are plain Parquet files, in the order of its sources. `leaves`: by stream, the place of its leaf in
+    the plan of the query; `shared`: the one source that they have, if they have not one each."""
 
-    def __init__(self, spark: Any, streams: PlainStreams, shared: FileStreams | None) -> None:
-        self.spark, self.streams, self.shared = spark, streams, shared
+    def __init__(self, spark: Any, streams: PlainStreams, leaves: Mapping[str, int], shared: FileStreams | None) -> None:
+        self.spark, self.streams, self.leaves, self.shared = spark, streams, leaves, shared
         self.plain_calendar = _setting(spark, _CALENDAR_MODE) == "corrected"
         # cached, because looking it up takes longer than calling it
         self._wrap_array = JavaClass("scala.collection.immutable.ArraySeq", spark.sparkContext._gateway._gateway_client).unsafeWrapArray
@@ -151,13 +151,13 @@ class ParquetStreams:
             return self._shared_files(self.shared, identity, streams)
         query = self.spark._jsparkSession.streams().get(identity)
         leaves = query.streamingQuery().lastExecution().logical().collectLeaves()
-        if leaves.size() != len(self.streams):
-            raise AssertionError(f"{leaves.size()} sources of {len(self.streams)} streams")
+        if leaves.size() != len(self.leaves):
+            raise AssertionError(f"{leaves.size()} sources of {len(self.leaves)} streams")
         found: dict[str, _StreamFiles] = {}
-        for at, stream in enumerate(self.streams):
+        for stream in self.streams:
             if stream not in streams:
                 continue
-            leaf = leaves.apply(at)
+            leaf = leaves.apply(self.leaves[stream])
             text = leaf.toString().strip()
             if not text.startswith("Relation"):  # nothing new in this batch
                 continue
@@ -178,6 +178,8 @@ class ParquetStreams:
         """What the plan reads of each stream."""
         reads = {}
         for stream, ingest in plan.ingest.items():
+            if stream not in self.streams:
+                continue
             plain = self.streams[stream]
             columns = tuple(FileColumn(column.name, plain.columns[column.name], column.type) for column in ingest.columns)
             reads[stream] = FileRead(columns, plain.filters)

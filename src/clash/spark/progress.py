@@ -28,6 +28,8 @@ class Progress:
         self._batches = 0  # of this run, as are the totals below
         self._input: Counter[str] = Counter()
         self._late: Counter[str] = Counter()
+        self._rejected: Counter[str] = Counter()
+        self._lost: Counter[str] = Counter()
         self._results: Counter[str] = Counter()
         self._last_seen: dict[str, int] = {}  # by query, the number of its last batch, counted from the start
         self._other_results = 0  # of queries that none of the listed batches has
@@ -41,6 +43,8 @@ class Progress:
             self._batches += 1
             self._input.update(committed.input)
             self._late.update(committed.late)
+            self._rejected.update(committed.rejected)
+            self._lost.update(committed.lost)
             self._results.update(committed.counts)
             self._last_seen.update(dict.fromkeys(committed.counts, self._batches))
             self._forget_queries()
@@ -52,6 +56,8 @@ class Progress:
                     "input": dict(committed.input),
                     "input_per_second": {stream: rows / seconds for stream, rows in committed.input.items()},
                     "late": dict(committed.late),
+                    "rejected": dict(committed.rejected),
+                    "lost": dict(committed.lost),
                     "results": dict(committed.counts),
                     "stores": {store: dict(size) for store, size in committed.stores.items()},
                     "watermarks": {stream: _time_text(micros) for stream, micros in committed.watermarks.items()},
@@ -79,14 +85,16 @@ class Progress:
         all values of the batch but its number are empty."""
         with self._lock:
             empty: dict[str, Any] = {
-                "batch": self.last, "generation": None, "timestamp": None, "input": {}, "input_per_second": {}, "late": {}, "results": {},
-                "stores": {}, "watermarks": {}, "delay": {}, "seconds": {},
+                "batch": self.last, "generation": None, "timestamp": None, "input": {}, "input_per_second": {}, "late": {}, "rejected": {},
+                "lost": {}, "results": {}, "stores": {}, "watermarks": {}, "delay": {}, "seconds": {},
             }  # fmt: skip
             entry = self._recent[-1] if self._recent else empty
             totals = {
                 "batches": self._batches,
                 "input": dict(self._input),
                 "late": dict(self._late),
+                "rejected": dict(self._rejected),
+                "lost": dict(self._lost),
                 "results": dict(self._results),
                 "other_results": self._other_results,
             }

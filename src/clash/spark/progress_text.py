@@ -48,6 +48,14 @@ def progress_text(progress: Mapping[str, Any]) -> str:
         for stream in streams
     ]
     lines += _table(["stream", "rows", "rows/s", "late", "delay", "backlog", "watermark"], rows)
+    if progress["rejected"] or progress["lost"]:
+        lines += _table(
+            ["stream", "rejected", "lost"],
+            [
+                [stream, f"{progress['rejected'].get(stream, 0):,}", f"{progress['lost'].get(stream, 0):,}"]
+                for stream in sorted({*progress["rejected"], *progress["lost"]})
+            ],
+        )
     lines += _table(["query", "results"], [[query, f"{count:,}"] for query, count in sorted(progress["results"].items())])
     sizes = [
         [store, f"{size['rows']:,}", bytes_text(size["bytes"]), f"{size['containers']:,}"]
@@ -55,9 +63,10 @@ def progress_text(progress: Mapping[str, Any]) -> str:
     ]
     lines += _table(["store", "rows", "size", "containers"], sizes)
     totals = progress["totals"]
-    sums = {part: sum(totals[part].values()) for part in ("input", "late", "results")}
-    named = {"rows": sums["input"], "late": sums["late"], "results": sums["results"] + totals["other_results"]}
-    counts = [f"{count:,} {name}" for name, count in named.items()]
+    sums = {part: sum(totals[part].values()) for part in ("input", "late", "rejected", "lost", "results")}
+    named = {"rows": sums["input"], "late": sums["late"], "rejected": sums["rejected"], "lost": sums["lost"]}
+    named = {name: count for name, count in named.items() if count or name in ("rows", "late")}
+    counts = [f"{count:,} {name}" for name, count in {**named, "results": sums["results"] + totals["other_results"]}.items()]
     return "\n".join([*lines, f"since the start: {totals['batches']:,} batches, {', '.join(counts)}"])
 
 

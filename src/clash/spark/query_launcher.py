@@ -7,6 +7,7 @@ the new ones before the query starts.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,9 @@ from clash.coordinator.checkpoint.spark_half import SparkHalf
 from clash.spark.column_packing import PackedColumns, assign_packed_columns, pack_streams, union_without_rows
 from clash.spark.file_streams import FileStreams
 from clash.spark.java_classes import file_streams
-from clash.spark.offset_log import LOG_VERSION, count_sources, fit_offset_log, names_sources
+from clash.spark.kafka_source import KafkaStream, spark_frames
+from clash.spark.kafka_streams import kafka_streams
+from clash.spark.offset_log import LOG_VERSION, count_leaves, count_sources, fit_offset_log, names_sources
 from clash.spark.parquet_streams import PlainStreams, can_share_source, plain_streams
 from clash.spark.source_shapes import source_shapes
 from clash.state.failpoints import reach
@@ -26,8 +29,8 @@ from clash.workers.loaded_plan import LoadedPlan
 
 
 class QueryLauncher:
-    """`half`: Spark's half of the checkpoint. `frames`: the streaming DataFrames by name. `interval`: milliseconds between two batches, as
-    Spark spells it. `name`: that of the Spark query."""
+    """`half`: Spark's half of the checkpoint. `frames`: by name the streaming DataFrames, or streams of Kafka. `interval`: milliseconds
+    between two batches, as Spark spells it. `name`: that of the Spark query."""
 
     def __init__(self, half: SparkHalf, frames: Mapping[str, Any], available_now: bool, interval: str | None, name: str | None) -> None:
         self.name = name
@@ -35,6 +38,8 @@ class QueryLauncher:
         self._available_now, self._interval = available_now, interval
         self.plain: PlainStreams | None = None  # where all streams are plain files: Spark is to read none of them
         self.shared: FileStreams | None = None  # the one source of plain files
+        self.kafka: Mapping[str, KafkaStream] = {}  # which tasks read
+        self.leaves: Mapping[str, int] = {}  # by stream, the place of its first leaf in the plan of the Spark query
         self._sources = len(frames)  # so many of the source order are read; a stream that is added later waits for a query
         self._read: frozenset[str] = frozenset()
         self._order: tuple[str, ...] = ()  # of the streams in the Spark query
@@ -47,17 +52,20 @@ class QueryLauncher:
         self._sources = max([self._sources, *(at + 1 for at, name in enumerate(order) if name in used)])
         read = order[: self._sources]
         self._order, self._read = tuple(read), frozenset(read)
-        types = {name: {field.name: field.dataType.simpleString() for field in self.frames[name].schema.fields} for name in read}
-        ingest = {name: plan.ingest[name].columns if name in plan.ingest else () for name in read}
+        self.kafka = kafka_streams(self.frames, read)
+        frames = spark_frames({name: self.frames[name] for name in read})
+        self.leaves = dict(zip(read, accumulate((count_leaves(frames[name]) for name in read), initial=0), strict=False))
+        types = {name: {field.name: field.dataType.simpleString() for field in frames[name].schema.fields} for name in read}
+        ingest = {name: plan.ingest[name].columns if name in plan.ingest and name not in self.kafka else () for name in read}
         # A DataFrame may have lost a column that the plan of the last batch read: the next batch begins a plan that does not.
         columns = {name: [(c.name, types[name][c.name]) for c in ingest[name] if c.name in types[name]] for name in read}
         packed = assign_packed_columns(columns)
         self.close()
-        self.plain = plain_streams({name: self.frames[name] for name, _ in packed})
+        self.plain = plain_streams({name: frames[name] for name, _ in packed if name not in self.kafka})
         if self.plain is None:
-            return pack_streams(self.frames, packed, frozenset(plan.streams)), packed
-        self.shared = self._share_source(self.plain)
-        return union_without_rows(self.frames, self.plain) if self.shared is None else self.shared.frame(), packed
+            return pack_streams(frames, packed, frozenset(plan.streams) - self.kafka.keys()), packed
+        self.shared = None if self.kafka else self._share_source(self.plain)
+        return union_without_rows(frames, read) if self.shared is None else self.shared.frame(), packed
 
     def _share_source(self, streams: PlainStreams) -> FileStreams | None:
         spark = self.frames[next(iter(streams))].sparkSession
@@ -80,14 +88,14 @@ class QueryLauncher:
 
     def sources(self) -> dict[str, int]:
         """By stream, in the order of the Spark query, how many sources it has."""
-        for name in self._order:
+        for name, frame in spark_frames({name: self.frames[name] for name in self._order}).items():
             if name not in self._counts:
-                self._counts[name] = count_sources(self.frames[name])
+                self._counts[name] = count_sources(frame)
         return {name: self._counts[name] for name in self._order}
 
     def record_sources(self, registry: SourceRegistry, has_offsets: bool) -> None:
         """Records what the Spark query is to read, before it does. `has_offsets`: Spark's half has offsets, which must be of the same."""
-        shapes = source_shapes({name: self.frames[name] for name in self._order})
+        shapes = source_shapes(spark_frames({name: self.frames[name] for name in self._order}))
         if has_offsets:
             refuse_other_sources(registry.order, registry.shapes, shapes)
         registry.record_shapes(shapes)

@@ -66,8 +66,8 @@ class SparkQuery:
     handle: Any
     gate: BatchGate
     connection: CallbackConnection
-    streams: tuple[str, ...]
-    """The branches of its union."""
+    streams: tuple[str | None, ...]
+    """The branches of its union; None for one of which Spark reads nothing."""
 
 
 class QuerySupervisor:
@@ -189,7 +189,7 @@ class QuerySupervisor:
             self._launched.clear()
             gate, connection = BatchGate(), CallbackConnection(self._spark.sparkContext._gateway)
             handle, columns = self._launch(partial(self._batch, gate, connection))
-            self._query = SparkQuery(handle, gate, connection, tuple(stream for stream, _ in columns))
+            self._query = SparkQuery(handle, gate, connection, tuple(stream if read else None for stream, read in columns))
             self._launched.set()
             return self._query
 

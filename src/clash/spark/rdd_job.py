@@ -1,5 +1,5 @@
-"""The transport over plain RDDs: ingest tasks that read files, then per round a shuffle and a task per worker, then the reports; or, for
-a small batch, one task that does all of it.
+"""The transport over plain RDDs: ingest tasks that read files and Kafka, then per round a shuffle and a task per worker, then the reports;
+or, for a small batch, one task that does all of it.
 
 Invariant: a message travels from task to task as one byte string, which the JVM copies and never parses. Spark SQL plans nothing: a few
 calls build the whole job, in the thread and the job group of the streaming query.
@@ -12,7 +12,7 @@ payloads, which copies them.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -23,9 +23,9 @@ from pyspark.serializers import NoOpSerializer
 
 from clash.protocol.batch import BATCH_SPEC, BatchSpec
 from clash.spark.configure import is_local
+from clash.spark.direct_source import DirectSource
 from clash.spark.java_classes import jobs
 from clash.spark.job_names import JobNames
-from clash.spark.parquet_reader import FileReads, ReadableFiles
 from clash.spark.task_choice import TaskChoice
 from clash.spark.tasks import framed_round, from_pieces, read_task, whole_batch_task
 
@@ -33,14 +33,6 @@ _PACKAGE = "org.apache.spark.api.python"
 _BYTES: Any = NoOpSerializer()
 _pickle: Any = dumps
 _MAX_COMMAND = 1 << 20  # bytes; PySpark broadcasts a larger one
-
-
-@dataclass(frozen=True)
-class FileSource:
-    """The files of a batch."""
-
-    files: ReadableFiles
-    reads: FileReads
 
 
 class RddJobs:
@@ -72,20 +64,19 @@ class RddJobs:
         self._jobs = jobs(context) if is_local(context.master) else None  # executors elsewhere do not have the class
         self._java_context = context._jsc.sc()
 
-    def over(self, source: FileSource) -> RddJob:
-        """The transport of one batch, over its files."""
+    def over(self, source: DirectSource) -> RddJob:
+        """The transport of one batch, over its input."""
         return RddJob(self, source)
 
-    def collect(self, spec: BatchSpec, source: FileSource) -> list[bytes]:
+    def collect(self, spec: BatchSpec, source: DirectSource) -> list[bytes]:
         """Runs a batch, and returns the reports of all its tasks."""
-        if not spec.backfill and self.choice.is_one_task(source.files.rows, spec.rounds, spec.partitions):
+        if not spec.backfill and self.choice.is_one_task(source.rows, spec.rounds, spec.partitions):
             self.names.name_stage(spec.batch, "one task")
-            task = partial(whole_batch_task, BATCH_SPEC.dumps(replace(spec, is_one_task=True)), source.files.slices(1), source.reads)
+            task = partial(whole_batch_task, BATCH_SPEC.dumps(replace(spec, is_one_task=True)), source.divided(1))
             return self._reports(self._map_partitions(self._empty_rdd(1), task))
         text = BATCH_SPEC.dumps(spec)
         self.names.name_stage(spec.batch, "ingest")
-        slices = source.files.slices(spec.partitions)
-        messages = self._map_partitions(self._empty_rdd(spec.partitions), partial(read_task, text, slices, source.reads))
+        messages = self._map_partitions(self._empty_rdd(spec.partitions), partial(read_task, text, source.divided(spec.partitions)))
         for number in range(1, spec.rounds + 1):
             is_last = number == spec.rounds
             shuffled = self._shuffle(messages, spec.workers)  # its first RDD is the last one of the stage before it
@@ -125,9 +116,9 @@ class RddJobs:
 
 
 class RddJob:
-    """Runs one batch over files that its ingest tasks read."""
+    """Runs one batch over what its ingest tasks read."""
 
-    def __init__(self, jobs: RddJobs, source: FileSource) -> None:
+    def __init__(self, jobs: RddJobs, source: DirectSource) -> None:
         self.jobs, self.source = jobs, source
 
     def run(self, spec: BatchSpec) -> list[bytes]:

@@ -22,16 +22,19 @@ from clash.coordinator.coordinator import Coordinator
 from clash.errors import ClashError, OptionError
 from clash.explain.formats import Format
 from clash.hints import did_you_mean, listed
+from clash.kafka.stream_records import REJECTED_SCHEMA
 from clash.model.durations import parse_timeout
 from clash.model.statistics import Statistics
 from clash.model.stream import UNCHANGED, Keep, Stream
-from clash.protocol.result_files import LATE, published_path
+from clash.protocol.result_files import LATE, REJECTED, published_path
 from clash.sinks import Sink
 from clash.spark.backlog import read_backlog
 from clash.spark.batch_function import BatchFunction
 from clash.spark.column_packing import PackedColumns
 from clash.spark.declarations import declare_query, declare_stream, warn_about_query, warn_about_stream
 from clash.spark.job_names import JobNames
+from clash.spark.kafka_source import check_kafka_topics
+from clash.spark.kafka_streams import KafkaStreams
 from clash.spark.parquet_streams import ParquetStreams
 from clash.spark.progress import Progress
 from clash.spark.query_launcher import QueryLauncher
@@ -119,8 +122,12 @@ class Run:
         coordinator = self._coordinator
         packed, columns = self._launcher.pack(coordinator.sources.order, coordinator.changes.setup.needed, self._batches.required)
         self._launcher.record_sources(coordinator.sources, coordinator.last >= 0)
-        plain = self._launcher.plain
-        self._batches.launched(columns, None if plain is None else ParquetStreams(self._spark, plain, self._launcher.shared))
+        plain, kafka, leaves = self._launcher.plain, self._launcher.kafka, self._launcher.leaves
+        self._batches.launched(
+            columns,
+            None if plain is None else ParquetStreams(self._spark, plain, leaves, self._launcher.shared),
+            KafkaStreams(self._spark, kafka, leaves) if kafka else None,
+        )
         return self._launcher.start(packed, batch), columns
 
     def _committed(self, committed: CommittedBatch, began: float) -> None:
@@ -172,6 +179,7 @@ class Run:
         """One stream more, for queries to come: it is read from the first batch on in which a query needs it (with keep="all": at once),
         for which the Spark query is started again between two batches. A program that is started again has to declare it, too."""
         stream = declare_stream(name, df, time, window, lateness, idle, keep)
+        check_kafka_topics({name: df})
         with self._supervisor.active(f"stream {name} cannot be added"):
             if name not in self._coordinator.changes.setup.streams_by_name:  # before it is declared: a batch may read it at once
                 self._launcher.frames[name] = df
@@ -244,7 +252,8 @@ class Run:
     def _read_backlog(self) -> dict[str, dict[str, int]]:
         shared, sources = self._launcher.shared, self._launcher.sources()
         if shared is None:
-            return read_backlog(self._supervisor.handle, sources)
+            topics = {name: stream.topic for name, stream in self._launcher.kafka.items()}
+            return read_backlog(self._supervisor.handle, sources, topics)
         with suppress(Exception):  # Spark may have been stopped
             return {stream: {"files": files} for stream, files in zip(sources, shared.backlog(), strict=True)}
         return {}
@@ -319,7 +328,16 @@ class Run:
 
     def late(self, stream: str) -> Any:
         """The rows of a stream that came too late, or without a time, with the columns that are read of it."""
+        self._check_stream(stream)
+        return read_folder(self._spark, inspection.late_schema(self._coordinator, stream), self._coordinator.uri, f"{LATE}{stream}")
+
+    def rejected(self, stream: str) -> Any:
+        """The records of a stream of Kafka that are no tuples of it: topic, partition, offset, timestamp, reason, key and value. Streams of
+        other sources have none."""
+        self._check_stream(stream)
+        return read_folder(self._spark, REJECTED_SCHEMA, self._coordinator.uri, f"{REJECTED}{stream}")
+
+    def _check_stream(self, stream: str) -> None:
         names = [*self._coordinator.changes.setup.streams_by_name]
         if stream not in names:
             raise OptionError("unknown stream", repr(stream), did_you_mean(str(stream), names, f"streams are {listed(names)}"))
-        return read_folder(self._spark, inspection.late_schema(self._coordinator, stream), self._coordinator.uri, f"{LATE}{stream}")

@@ -11,7 +11,8 @@ import struct
 import sys
 import zlib
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
+from itertools import chain
 from typing import Any, TextIO, TypeVar
 
 import numpy as np
@@ -22,8 +23,8 @@ from clash.errors import ClashError
 from clash.protocol.batch import BATCH_SPEC, BatchSpec
 from clash.protocol.messages import REPORT_KIND, Message, Payload
 from clash.spark.column_packing import PackedColumns, unpack_streams
+from clash.spark.direct_input import DirectInput, KafkaSlices, read_topics
 from clash.spark.failures import to_travelling
-from clash.spark.parquet_reader import FileReads, FileSlices, read_slices
 from clash.spark.task_choice import MAX_ROWS
 from clash.workers.ingest import run_ingest
 from clash.workers.round import run_round
@@ -46,15 +47,20 @@ _ALIGNMENT = 64  # bytes: a payload begins at a multiple of it, so that the arra
 _finished_tasks = 0  # of this process
 
 
-def ingest_task(spec: str, columns: PackedColumns, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    return _run_task(lambda batch, partition: run_ingest(batch, partition, unpack_streams(batches, columns)), spec)
+def ingest_task(spec: str, columns: PackedColumns, kafka: KafkaSlices, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def run(batch: BatchSpec, partition: int) -> Iterator[Message]:
+        return run_ingest(batch, partition, chain(unpack_streams(batches, columns), read_topics(kafka, partition, batch)))
+
+    return _run_task(run, spec)
 
 
 def round_task(spec: str, number: int, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     return _run_task(lambda batch, partition: run_round(batch, number, partition, from_rows(batches)), spec)
 
 
-def whole_batch_of_rows(spec: str, columns: PackedColumns, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def whole_batch_of_rows(
+    spec: str, columns: PackedColumns, kafka: KafkaSlices, batches: Iterable[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
     """All tasks of a batch in one; a message of the kind `TOO_LARGE` instead of reports if it has too many rows for that."""
 
     def run(batch: BatchSpec, partition: int) -> Iterator[Message]:
@@ -67,7 +73,8 @@ def whole_batch_of_rows(spec: str, columns: PackedColumns, batches: Iterable[pa.
                 yield Message(0, TOO_LARGE, b"")
                 return
             held.append(arrived)
-        yield from (Message(0, REPORT_KIND, payload) for payload in run_whole_batch(batch, [unpack_streams(held, columns)]))
+        arrivals = chain(unpack_streams(held, columns), read_topics(kafka, 0, batch))
+        yield from (Message(0, REPORT_KIND, payload) for payload in run_whole_batch(batch, [arrivals]))
 
     return _run_task(run, spec)
 
@@ -105,13 +112,13 @@ class _WorkerStderr:
 # ---- messages as byte strings -------------------------------------------------------------------------------------
 
 
-def read_task(spec: str, slices: Sequence[FileSlices], reads: FileReads, partition: int, empty: Iterable[object]) -> Iterator[bytes]:
-    """Ingest over files. The input is empty but must be consumed: Spark does not reuse a worker process that leaves input unread."""
+def read_task(spec: str, source: DirectInput, partition: int, empty: Iterable[object]) -> Iterator[bytes]:
+    """Ingest over what tasks read. The input is empty but must be consumed: Spark does not reuse a process that leaves input unread."""
 
     def run() -> Iterator[bytes]:
         deque(empty, 0)
         batch = BATCH_SPEC.loads(spec)
-        return addressed(run_ingest(batch, partition, read_slices(slices[partition], reads, batch.batch)))
+        return addressed(run_ingest(batch, partition, source.read(partition, batch)))
 
     return _with_errors(run)
 
@@ -126,13 +133,13 @@ def framed_round(spec: str, number: int, is_last: bool, partition: int, frames: 
     return _with_errors(run)
 
 
-def whole_batch_task(spec: str, slices: Sequence[FileSlices], reads: FileReads, partition: int, empty: Iterable[object]) -> Iterator[bytes]:
+def whole_batch_task(spec: str, source: DirectInput, partition: int, empty: Iterable[object]) -> Iterator[bytes]:
     """All tasks of a batch in one; its result is that of a last round."""
 
     def run() -> Iterator[bytes]:
         deque(empty, 0)
         batch = BATCH_SPEC.loads(spec)
-        return to_pieces(run_whole_batch(batch, [read_slices(each, reads, batch.batch) for each in slices]))
+        return to_pieces(run_whole_batch(batch, [source.read(0, batch)]))
 
     return _with_errors(run)
 

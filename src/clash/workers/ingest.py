@@ -22,10 +22,11 @@ from clash.model.block_columns import ARRIVAL, EVENT_TIME, NUMBER_BITS, stored_n
 from clash.model.expressions import Col
 from clash.model.stream import Stream
 from clash.plan.physical import Channel, EdgeFilter
+from clash.protocol.arrivals import Arrival, Lost, Rejected
 from clash.protocol.batch import BatchSpec
 from clash.protocol.messages import Message, report_message
 from clash.protocol.reports import IngestReport
-from clash.protocol.result_files import LATE
+from clash.protocol.result_files import LATE, REJECTED
 from clash.state.failpoints import reach
 from clash.statistics import Collector
 from clash.workers.backfill_scan import scan_stored
@@ -36,13 +37,13 @@ from clash.workers.routing import scatter
 _FIRST_EVENT_TIME = -(1 << 63)  # a watermark may lie before it
 
 
-def run_ingest(spec: BatchSpec, partition: int, batches: Iterable[tuple[str, pa.RecordBatch]]) -> Iterator[Message]:
-    """The messages of one ingest task, over record batches by stream; the last message is its report."""
+def run_ingest(spec: BatchSpec, partition: int, arrivals: Iterable[Arrival]) -> Iterator[Message]:
+    """The messages of one ingest task; the last message is its report."""
     reach("ingest-start")
     began = time.perf_counter()
     task = _IngestTask(spec, partition)
     waited = 0.0
-    source = iter(batches)
+    source = iter(arrivals)
     pending: dict[str, list[pa.RecordBatch]] = {}
     pending_rows: Counter[str] = Counter()
     more = True
@@ -51,9 +52,13 @@ def run_ingest(spec: BatchSpec, partition: int, batches: Iterable[tuple[str, pa.
         arrived = next(source, None)
         waited += time.perf_counter() - waits
         more = arrived is not None
-        if arrived is not None and arrived[1].num_rows:
-            pending.setdefault(arrived[0], []).append(arrived[1])
-            pending_rows[arrived[0]] += arrived[1].num_rows
+        if isinstance(arrived, Rejected | Lost):
+            task.count_missing(arrived)
+        elif arrived is not None:
+            name, rows = arrived
+            if rows.num_rows:
+                pending.setdefault(name, []).append(rows)
+                pending_rows[name] += rows.num_rows
         for stream in [name for name in pending if not more or pending_rows[name] >= spec.tuning.ingest_rows]:
             pending_rows[stream] = 0
             try:
@@ -61,16 +66,18 @@ def run_ingest(spec: BatchSpec, partition: int, batches: Iterable[tuple[str, pa.
             except (DataError, StateError) as error:
                 raise with_context(error, f"stream {stream}, batch {spec.batch}") from error
     yield from task.backfill()
-    late_files = task.late_rows.close()
+    files = task.other_rows.close()
     reach("ingest-end")
     report = IngestReport(
         rows=dict(task.rows),
         late=dict(task.late),
         max_event_times=task.max_event_times,
         numbers=task.numbers,
-        files=late_files,
+        files=files,
         statistics=task.statistics.collected(),
         seconds={"ingest": time.perf_counter() - began - waited, "source": waited},
+        rejected=dict(task.rejected),
+        lost=dict(task.lost),
     )
     yield report_message(partition % spec.tasks, report)
 
@@ -81,9 +88,21 @@ class _IngestTask:
         self.numbers = 0  # arrival numbers used so far
         self.rows: Counter[str] = Counter()
         self.late: Counter[str] = Counter()
+        self.rejected: Counter[str] = Counter()
+        self.lost: Counter[str] = Counter()
         self.max_event_times: dict[str, int] = {}
-        self.late_rows = ResultWriter(spec, f"late-{partition}")
+        self.other_rows = ResultWriter(spec, f"late-{partition}")  # late ones, and rejected records
         self.statistics = Collector(self.plan.physical.statistics, spec.timezone, hints=self.plan.sampling_hints)
+
+    def count_missing(self, arrived: Rejected | Lost) -> None:
+        """Records that are not tuples; those that are rejected are kept. A stream that no query reads has none."""
+        if arrived.stream not in self.plan.ingest:
+            return
+        if isinstance(arrived, Lost):
+            self.lost[arrived.stream] += arrived.count
+        else:
+            self.rejected[arrived.stream] += arrived.records.num_rows
+            self.other_rows.add(f"{REJECTED}{arrived.stream}", arrived.records)
 
     def route(self, stream: str, batch: pa.RecordBatch) -> Iterator[Message]:
         """Messages of the tuples of a stream; the tuples of a stream that no query reads are only counted."""
@@ -140,7 +159,7 @@ class _IngestTask:
         self.late[name] += len(late)
         schema = self.plan.ingest_schemas[name]
         rows = block.select([f"{name}.{column}" for column in schema.names]).take(late)
-        self.late_rows.add(f"{LATE}{name}", pa.RecordBatch.from_arrays(list(rows.columns.values()), schema=schema))
+        self.other_rows.add(f"{LATE}{name}", pa.RecordBatch.from_arrays(list(rows.columns.values()), schema=schema))
         return block.take(rows_where(on_time))
 
     # ---- routing -----------------------------------------------------------------------------------------------

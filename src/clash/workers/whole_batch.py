@@ -11,15 +11,16 @@ from collections.abc import Callable, Iterable
 
 import pyarrow as pa
 
+from clash.protocol.arrivals import Arrival
 from clash.protocol.batch import BatchSpec
 from clash.protocol.messages import REPORT_KIND, Message, Payload
 from clash.workers.ingest import run_ingest
 from clash.workers.round import run_round
 
-Rows = Iterable[tuple[str, pa.RecordBatch]]  # record batches by stream
 
-
-def run_whole_batch(spec: BatchSpec, partitions: Iterable[Rows], reorder: Callable[[list[Message]], None] | None = None) -> list[Payload]:
+def run_whole_batch(
+    spec: BatchSpec, partitions: Iterable[Iterable[Arrival]], reorder: Callable[[list[Message]], None] | None = None
+) -> list[Payload]:
     """The reports of all tasks. `reorder` changes the order in which the messages of a round arrive, for tests: a shuffle keeps none."""
     held = _HeldMessages(spec.tuning.queue_bytes)
     messages = [held.add(message) for number, rows in enumerate(partitions) for message in run_ingest(spec, number, rows)]

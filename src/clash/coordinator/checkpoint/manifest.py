@@ -33,13 +33,17 @@ class BatchSummary:
     """What is shown of a batch."""
 
     results: Mapping[str, int] = field(default_factory=dict)
-    """Rows by destination: a query, or `late/<stream>`."""
+    """Rows by destination: a query, `late/<stream>` or `rejected/<stream>`."""
     input: Mapping[str, int] = field(default_factory=dict)
     """Tuples by stream."""
     late: Mapping[str, int] = field(default_factory=dict)
     """Late tuples by stream."""
     seconds: Mapping[str, float] = field(default_factory=dict)
     """By activity, summed over tasks."""
+    rejected: Mapping[str, int] = field(default_factory=dict)
+    """Rejected records by stream."""
+    lost: Mapping[str, int] = field(default_factory=dict)
+    """Records by stream that the source had lost."""
 
 
 class PublishedFiles(NamedTuple):
@@ -60,7 +64,7 @@ class Manifest:
     clocks: Mapping[str, StreamClock] = field(default_factory=dict)
     containers: tuple[ContainerRecord, ...] = ()
     files: tuple[ResultFile, ...] = ()
-    """The result files and late rows that the batch has added."""
+    """The files of results, and of late and rejected rows, that the batch has added."""
     summary: BatchSummary = field(default_factory=BatchSummary)
     generation: int = 0
     epoch: Epoch | None = None

@@ -16,7 +16,7 @@ from clash.codec import Codec
 from clash.coordinator.control.job import SinkSpec
 from clash.coordinator.control.setup import LiveQuery, Setup
 from clash.errors import CheckpointError, OptionError, StateError
-from clash.protocol.result_files import LATE, STAGING, FileOrigin, origin_of, published_path
+from clash.protocol.result_files import STAGING, FileOrigin, destinations_of_stream, origin_of, published_path, whose_files
 from clash.state.json_records import read_record, write_record
 from clash.state.storage import LocalStorage, Storage, file_stamp, open_storage
 
@@ -63,10 +63,10 @@ class ResultFolders:
                 storage, folder = self._location(live)
                 if has_run and owner is not None and is_copy(storage, folder):
                     self._refuse_short(f"query {live.name}", storage, folder, published.get(live.name))
-        for stream in streams:
-            self._refuse_later(f"late rows of stream {stream}", root, f"{LATE}{stream}")
+        for destination in (name for stream in streams for name in destinations_of_stream(stream)):
+            self._refuse_later(whose_files(destination), root, destination)
             if is_copied:
-                self._refuse_short(f"late rows of stream {stream}", root, f"{LATE}{stream}", published.get(f"{LATE}{stream}"))
+                self._refuse_short(whose_files(destination), root, destination, published.get(destination))
 
     def check_new(self, after: Setup, *before: Setup) -> None:
         """Raises if a folder that a query of `after` writes to, and none of its name in `before` does, belongs to others."""

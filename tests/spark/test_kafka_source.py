@@ -1,0 +1,251 @@
+"""Streams out of a real broker: the same results as the batch join of their records, and nothing lost or read twice."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import duckdb
+import pyarrow as pa
+import pytest
+from tests.servers import KafkaServer
+
+import clash
+from clash.errors import OptionError, SourceError
+
+from .files import COLUMNS, JOIN, WITHIN, counted, table
+
+SCHEMAS = {stream: f"{', '.join(f'{name} bigint' for name in columns)}, ts timestamp" for stream, columns in COLUMNS.items()}
+TIMED = {"time": "ts", "window": "500 milliseconds", "lateness": "10 seconds"}
+
+
+class Topics:
+    """A topic per stream, under names of this test alone."""
+
+    def __init__(self, server: KafkaServer, partitions: int = 3) -> None:
+        self.server, self.name = server, f"t{uuid4().hex[:8]}"
+        server.create(*(self.of(stream) for stream in COLUMNS), partitions=partitions)
+        self.rows: dict[str, list[pa.Table]] = {stream: [] for stream in COLUMNS}
+
+    def of(self, stream: str) -> str:
+        return f"{self.name}.{stream}"
+
+    def feed(self, seconds: Iterable[int]) -> None:
+        for second in seconds:
+            for stream in COLUMNS:
+                rows = table(stream, second)
+                self.rows[stream].append(rows)
+                texts = [json.dumps({**row, "ts": row["ts"].isoformat()}) for row in rows.to_pylist()]
+                self.server.produce(self.of(stream), texts)
+
+    def declare(self, engine: Any, spark: Any, streams: Sequence[str] = tuple(COLUMNS), **options: Any) -> Any:
+        source = clash.sources.Kafka(spark, self.server.servers, **options)
+        for stream in streams:
+            engine.stream(stream, source.json(self.of(stream), SCHEMAS[stream]), **TIMED)
+        return source
+
+    def expected(self, schema: pa.Schema) -> Counter[str]:
+        with duckdb.connect() as connection:
+            connection.execute("SET timezone = 'UTC'")
+            for stream, parts in self.rows.items():
+                connection.register(stream, pa.concat_tables(parts))
+            return counted(connection.sql(f"{JOIN} WHERE {WITHIN}").to_arrow_table().cast(schema))
+
+
+@pytest.fixture
+def topics(kafka_server: KafkaServer, spark: Any) -> Topics:
+    return Topics(kafka_server)
+
+
+def run_once(spark: Any, checkpoint: str, topics: Topics, **options: Any) -> Any:
+    engine = clash.Engine(spark, checkpoint, workers=2)
+    topics.declare(engine, spark, **options)
+    engine.query("q", JOIN)
+    run = engine.start(available_now=True)
+    assert run.await_termination(300)
+    return run
+
+
+def results(run: Any, query: str = "q") -> pa.Table:
+    return run.results(query).toArrow()
+
+
+def test_results_equal_the_batch_join_over_restarts(spark: Any, checkpoint: str, topics: Topics) -> None:
+    for life in range(3):
+        topics.feed(range(life * 2, life * 2 + 2))
+        run = run_once(spark, checkpoint, topics)
+        found = results(run)
+        assert counted(found) == topics.expected(found.schema)
+    assert [folder.name for folder in (Path(checkpoint) / "spark" / "sources").iterdir()] == ["0"]  # one source for all streams
+    assert run.progress["totals"]["input"] == dict.fromkeys(COLUMNS, 240)
+
+
+def test_small_batches(spark: Any, checkpoint: str, topics: Topics) -> None:
+    topics.feed(range(3))
+    run = run_once(spark, checkpoint, topics, max_rows=150)
+    assert run.progress["batch"] >= 6
+    found = results(run)
+    assert counted(found) == topics.expected(found.schema)
+
+
+def test_records_arrive_while_it_runs(spark: Any, checkpoint: str, topics: Topics) -> None:
+    engine = clash.Engine(spark, checkpoint, workers=2)
+    topics.declare(engine, spark)
+    engine.query("q", JOIN)
+    run = engine.start()
+    for second in range(3):
+        topics.feed([second])
+        run.process_all_available()
+    assert run.progress["backlog"] == {stream: {"rows": 0} for stream in COLUMNS}
+    run.stop()
+    found = results(run)
+    assert counted(found) == topics.expected(found.schema)
+
+
+def test_new_partitions_and_a_stream_that_is_added(spark: Any, checkpoint: str, topics: Topics) -> None:
+    engine = clash.Engine(spark, checkpoint, workers=2)
+    source = topics.declare(engine, spark, ["R", "S"])
+    engine.query("rs", "SELECT R.x, S.b FROM R JOIN S ON R.a = S.a")
+    run = engine.start()
+    topics.feed([0])
+    run.process_all_available()
+    topics.server.add_partitions(topics.of("R"), 5)
+    run.stream("T", source.json(topics.of("T"), SCHEMAS["T"]), **TIMED)
+    run.add_query("q", JOIN)
+    time.sleep(3)  # librdkafka and Java's client learn of partitions now and then
+    topics.feed([1, 2])
+    run.process_all_available()
+    run.process_all_available()
+    run.stop()
+    assert run.progress["totals"]["input"] == {"R": 360, "S": 360, "T": 360}
+    assert [folder.name for folder in (Path(checkpoint) / "spark" / "sources").iterdir()] == ["0"]
+
+
+def test_with_other_sources_in_one_job(spark: Any, checkpoint: str, topics: Topics, tmp_path: Path) -> None:
+    """R from Kafka, S from Parquet files, T from JSON files, which only Spark reads; then without T, so that tasks read everything."""
+    topics.feed(range(2))
+    import pyarrow.parquet as pq
+
+    for stream in "ST":
+        (tmp_path / stream).mkdir()
+    for number, rows in enumerate(topics.rows["S"]):
+        pq.write_table(rows, tmp_path / "S" / f"{number}.parquet")
+    for number, rows in enumerate(topics.rows["T"]):
+        lines = [json.dumps({**row, "ts": row["ts"].isoformat()}) for row in rows.to_pylist()]
+        (tmp_path / "T" / f"{number}.json").write_text("\n".join(lines))
+    for streams, text in ((("R", "S", "T"), JOIN), (("R", "S"), "SELECT R.x, S.b FROM R JOIN S ON R.a = S.a")):
+        engine = clash.Engine(spark, f"{checkpoint}-{len(streams)}", workers=2)
+        topics.declare(engine, spark, ["R"])
+        engine.stream("S", spark.readStream.schema(SCHEMAS["S"]).parquet(str(tmp_path / "S")), **TIMED)
+        if "T" in streams:
+            engine.stream("T", spark.readStream.schema(SCHEMAS["T"]).json(str(tmp_path / "T")), **TIMED)
+        engine.query("q", text)
+        run = engine.start(available_now=True)
+        assert run.await_termination(300)
+        assert run.progress["totals"]["input"] == dict.fromkeys(streams, 240)
+        if "T" in streams:
+            found = results(run)
+            assert counted(found) == topics.expected(found.schema)
+
+
+def test_bad_records_are_kept_with_their_place_and_reason(spark: Any, checkpoint: str, topics: Topics) -> None:
+    topics.feed([0])
+    bad = [b"not json", b'{"a": "text"}', None, b'{"a": 1, "x": 2}', b"\xff\xfe"]
+    topics.server.produce(topics.of("R"), [{"value": value, "key": b"k", "partition": 1} for value in bad])
+    run = run_once(spark, checkpoint, topics)
+    found = results(run)
+    assert counted(found) == topics.expected(found.schema)
+    rejected = run.rejected("R").toArrow().sort_by("offset").to_pylist()
+    assert [row["value"] for row in rejected] == bad
+    assert {(row["topic"], row["partition"], row["key"]) for row in rejected} == {(topics.of("R"), 1, b"k")}
+    assert all(row["reason"] for row in rejected)
+    assert rejected[3]["reason"] == "no event time"
+    assert run.progress["totals"]["rejected"] == {"R": 5}
+    assert run.rejected("S").count() == 0
+
+
+def test_a_bad_record_fails_the_run_where_that_is_asked_for(spark: Any, checkpoint: str, topics: Topics) -> None:
+    topics.server.produce(topics.of("R"), [{"value": b"not json", "partition": 2}])
+    engine = clash.Engine(spark, checkpoint)
+    source = clash.sources.Kafka(spark, topics.server.servers)
+    engine.stream("R", source.json(topics.of("R"), SCHEMAS["R"], bad="fail"), **TIMED)
+    engine.query("q", "SELECT R.x FROM R")
+    run = engine.start(available_now=True)
+    with pytest.raises(SourceError, match="a record of stream R cannot be read") as caught:
+        run.await_termination(300)
+    assert f"topic {topics.of('R')}, partition 2, offset 0" in caught.value.detail
+
+
+@pytest.mark.parametrize("on_loss", ["fail", "continue"])
+def test_records_that_kafka_has_deleted(spark: Any, checkpoint: str, kafka_server: KafkaServer, on_loss: Any) -> None:
+    from confluent_kafka import TopicPartition
+
+    topics = Topics(kafka_server, partitions=1)
+    topics.feed([0])
+    run_once(spark, checkpoint, topics, on_loss=on_loss)
+    topics.feed([1])
+    admin = kafka_server.admin()
+    for deleted in admin.delete_records([TopicPartition(topics.of("R"), 0, 150)]).values():
+        deleted.result(30)
+    options = {"on_loss": on_loss, "options": {"client.id": topics.name}}  # a new client, which has not fetched them ahead
+    if on_loss == "fail":
+        with pytest.raises(SourceError, match="records of stream R are lost") as caught:
+            run_once(spark, checkpoint, topics, **options)
+        assert "partition 0, offsets 120 to 149" in caught.value.detail
+    else:
+        run = run_once(spark, checkpoint, topics, **options)
+        assert run.progress["totals"]["lost"] == {"R": 30}
+        assert run.progress["totals"]["input"] == {"R": 90, "S": 120, "T": 120}
+
+
+def test_topics_are_checked_by_name(spark: Any, checkpoint: str, topics: Topics) -> None:
+    engine = clash.Engine(spark, checkpoint)
+    source = clash.sources.Kafka(spark, topics.server.servers)
+    engine.stream("R", source.json(topics.of("r"), SCHEMAS["R"]))
+    engine.query("q", "SELECT R.x FROM R")
+    with pytest.raises(OptionError, match="a Kafka topic is missing") as caught:
+        engine.start(available_now=True)
+    assert f"stream R: '{topics.of('r')}'" in caught.value.detail
+    assert topics.of("R") in caught.value.hint
+    assert not Path(checkpoint).exists()
+
+
+def test_parts_of_records_as_columns(spark: Any, checkpoint: str, topics: Topics) -> None:
+    record = {"key": b"k1", "timestamp": 1_700_000_000_123, "headers": [("a", b"1"), ("b", None)], "partition": 0}
+    topics.server.produce(topics.of("R"), [{**record, "value": b'{"a": 5}'}])
+    engine = clash.Engine(spark, checkpoint)
+    source = clash.sources.Kafka(spark, topics.server.servers)
+    stream = source.json(topics.of("R"), "a long", key="k", timestamp="at", headers="h")
+    engine.stream("R", stream, time="at", window="1 minute", lateness="1 second")
+    engine.query("q", "SELECT R.a, R.k, R.at, R.h FROM R")
+    run = engine.start(available_now=True)
+    assert run.await_termination(300)
+    (row,) = results(run).to_pylist()
+    assert (row["a"], row["k"], row["h"]) == (5, b"k1", [{"key": "a", "value": b"1"}, {"key": "b", "value": None}])
+    assert row["at"].timestamp() == 1_700_000_000.123
+
+
+def test_wrong_arguments(spark: Any) -> None:
+    kafka = clash.sources.Kafka(spark, "127.0.0.1:1", options={"sasl.password": "secret", "sasl.mechanism": "PLAIN"})
+    assert "secret" not in repr(kafka) + str(kafka)
+    for call in (
+        lambda: clash.sources.Kafka(spark, ""),
+        lambda: clash.sources.Kafka(spark, "h:1", starting="now"),
+        lambda: clash.sources.Kafka(spark, "h:1", max_rows=0),
+        lambda: clash.sources.Kafka(spark, "h:1", on_loss="ignore"),
+        lambda: clash.sources.Kafka(spark, "h:1", options={"group.id": "x"}),
+        lambda: clash.sources.Kafka(None, "h:1"),
+        lambda: kafka.json("a b", "a long"),
+        lambda: kafka.json("a", "a lon"),
+        lambda: kafka.json("a", "a long", bad="drop"),
+        lambda: kafka.json("a", "a long", key="A"),
+    ):
+        with pytest.raises(OptionError) as caught:
+            call()
+        assert caught.value.hint
+        assert "secret" not in str(caught.value)
