@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 
 from clash.errors import OptionError, SourceError
@@ -9,17 +10,22 @@ from clash.hints import did_you_mean, listed
 from clash.kafka.client_options import Options, for_librdkafka
 
 _SECONDS = 15.0
+_TRIES, _PAUSE = 5, 0.5  # seconds
 
 
 def check_topics(options: Options, topics: Mapping[str, str]) -> None:
-    """Raises unless all topics exist. `topics`: by stream."""
-    found = list_topics(options)
-    for stream, topic in topics.items():
-        if topic not in found:
-            others = [name for name in found if not name.startswith("__")]
-            servers = dict(options)["bootstrap.servers"]
-            hint = f"the cluster has {listed(sorted(others))}" if others else "the cluster has no topics"
-            raise OptionError("a Kafka topic is missing", f"stream {stream}: {topic!r} at {servers}", did_you_mean(topic, others, hint))
+    """Raises unless all topics exist. `topics`: by stream. Brokers learn of a new topic one by one: it may take a moment."""
+    found: list[str] = []
+    for _ in range(_TRIES):
+        found = list_topics(options)
+        if set(topics.values()) <= set(found):
+            return
+        time.sleep(_PAUSE)
+    stream, topic = next((stream, topic) for stream, topic in topics.items() if topic not in found)
+    others = sorted(name for name in found if not name.startswith("__"))
+    servers = dict(options)["bootstrap.servers"]
+    hint = f"the cluster has {listed(others)}" if others else "the cluster has no topics"
+    raise OptionError("a Kafka topic is missing", f"stream {stream}: {topic!r} at {servers}", did_you_mean(topic, others, hint))
 
 
 def list_topics(options: Options) -> list[str]:
