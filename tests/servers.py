@@ -316,6 +316,16 @@ class KafkaServer:
         assert producer.flush(60) == 0
         assert not problems, problems[0]
 
+    def ends(self, topic: str) -> dict[int, int]:
+        """By partition, the offset after the last committed record."""
+        from confluent_kafka import Consumer, TopicPartition
+
+        consumer = Consumer({"bootstrap.servers": self.servers, "group.id": "tests", "isolation.level": "read_committed"})
+        partitions = consumer.list_topics(topic, timeout=60).topics[topic].partitions
+        ends = {partition: consumer.get_watermark_offsets(TopicPartition(topic, partition), 60)[1] for partition in partitions}
+        consumer.close()
+        return ends
+
     def consume(self, topic: str, isolation: str = "read_committed") -> list[Any]:
         """All messages of the topic, up to its present end."""
         from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, TopicPartition

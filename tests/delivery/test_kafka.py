@@ -6,6 +6,7 @@ import json
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable
+from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
@@ -21,6 +22,7 @@ from clash.delivery.target import Output
 from clash.sinks import Kafka
 
 from .avro_reader import AvroReader
+from .kills import POINTS, Kills
 
 
 class Program:
@@ -192,3 +194,36 @@ def test_a_broker_that_is_away_is_waited_for_and_then_named(kafka_server: KafkaS
     again = Program(name, patient, last=1, uncertain=True)
     again.deliver(1, (patient, rows(1)))
     assert values(kafka_server.consume(name)) == Counter((batch, row) for batch in range(2) for row in range(3))
+
+
+def test_a_program_that_is_killed_around_the_transaction(kafka_server: KafkaServer, tmp_path: Path, name: str) -> None:
+    kills = Kills(tmp_path, kafka_server, name, seed=1)
+    for kind in (*POINTS, "any", "early", "in-transaction"):
+        kills.kill(kind)
+    kills.check(kills.finish())
+
+
+def test_memory_does_not_grow_with_a_batch(kafka_server: KafkaServer, sink: Callable[..., Kafka], name: str) -> None:
+    """Half a gigabyte of messages in one transaction, with a queue of 64 MB."""
+    out, pieces = sink(options={"compression.type": "lz4"}), 120
+    program = Program(name, out)
+    piece = pa.record_batch({"batch": pa.array([0] * 4096), "row": pa.array(range(4096)), "text": ["x" * 1000] * 4096})
+    program.deliver(0, (out, piece))
+    before = resident()
+    most = 0
+
+    def read() -> Iterable[pa.RecordBatch]:
+        nonlocal most
+        for _ in range(pieces):
+            most = max(most, resident())
+            yield piece
+
+    program.deliveries.deliver(1, [Output("q", out, pieces * len(piece), read)])
+    assert most - before < 250_000_000
+    ends = kafka_server.ends(name)
+    assert sum(ends.values()) > pieces * len(piece)
+
+
+def resident() -> int:
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    return pages * 4096

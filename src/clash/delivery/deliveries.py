@@ -95,13 +95,14 @@ class Delivery:
     def _until_it_answers(self, what: str, action: Callable[[], T], hint: str = _COMMITTED) -> T:
         deadline, is_logged = time.monotonic() + self.wait, False
         while True:
+            began = time.monotonic()  # one attempt begins after the deadline: the machine may have slept
             try:
                 return action()
             except (UnavailableError, FencedError) as error:
                 if isinstance(error, FencedError) and self._is_taken():
                     raise self._fenced(what) from None
                 self._give_up()
-                if time.monotonic() > deadline:
+                if began > deadline:
                     detail = f"{self.target.name}, {what}: {error} (waited for {self.wait:g} s)"
                     raise SinkError("a sink does not answer", detail, hint) from None
                 if not is_logged:

@@ -27,7 +27,9 @@ from clash.expressions.value_to_text import format_values
 from clash.sinks import Kafka
 from clash.state.failpoints import reach
 
-_LOG = logging.getLogger("clash.kafka")
+_LOG = logging.getLogger("clash.kafka")  # what the client says: a user may lower its level; what matters is in our errors
+if _LOG.level == logging.NOTSET:
+    _LOG.setLevel(logging.CRITICAL)
 _TIMEOUT = 20.0  # seconds of one call; `Deliveries` repeats it
 _DEFAULTS: Mapping[str, Any] = {
     "linger.ms": 5,
@@ -61,7 +63,7 @@ class KafkaTarget:
         self.marker_place = f"topic {self._id}"
         self._options = {"bootstrap.servers": sink.servers, **sink.options}
         self._timeout = min(_TIMEOUT, max(1.0, sink.wait_seconds))
-        self._commit_timeout = max(1.0, sink.wait_seconds)
+        self._commit_timeout = min(3 * _TIMEOUT, max(1.0, sink.wait_seconds))
         self._problem = ""  # the last one that the client has reported of itself, as a refused password
         self._producer: Any = None
         self._admin_client: Any = None
