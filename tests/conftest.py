@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
-from tests.servers import HdfsServer, KafkaServer, S3Server, find
+from tests.servers import HdfsServer, KafkaServer, PostgresServer, S3Server, find
 from tests.task_choice import alternate
 
 settings.register_profile(
@@ -76,3 +76,14 @@ def kafka_server(java: None, tmp_path_factory: pytest.TempPathFactory) -> Iterat
     server.start()
     yield server
     server.stop()
+
+
+@pytest.fixture(scope="session")
+def postgres_server() -> Iterator[PostgresServer]:
+    """A real PostgreSQL. A test that stops it starts it again."""
+    server = PostgresServer()
+    try:
+        server.start()
+        yield server
+    finally:
+        server.remove()

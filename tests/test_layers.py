@@ -63,6 +63,7 @@ ONLY_IN: dict[str, set[str]] = {
     "confluent_kafka": {"kafka", "delivery"},
     "msgspec": {"records"},
     "fastavro": {"records"},
+    "psycopg": {"delivery", "sinks"},
 }
 NESTED = tuple(name.partition(".")[2] for name in ALLOWED if name.startswith("coordinator."))
 

@@ -1,8 +1,8 @@
 """Sinks: where the results of a query go.
 
-`Parquet` is exactly once: files become visible with the commit of their batch. So is `Kafka`, for readers of committed messages: the number
-of a batch is in the same transaction as its results. `Memory` holds results in this process. `Console` and `ForeachBatch` call a function
-at least once per batch: after a crash they may receive a batch again, with the same number and rows.
+`Parquet` is exactly once: files become visible with the commit of their batch. So are `Kafka`, for readers of committed messages, and
+`Postgres`: the number of a batch is in the same transaction as its results. `Memory` holds results in this process. `Console` and
+`ForeachBatch` call a function at least once per batch: after a crash they may receive a batch again, with the same number and rows.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -144,13 +144,91 @@ class Kafka:
             *((name, "true") for name, flag in flags.items() if flag),
         )
 
+    @property
+    def access(self) -> Mapping[str, Any]:
+        """What all sinks of a cluster have to agree in."""
+        return self.options
+
     @staticmethod
-    def restore(record: Record, options: Mapping[str, Any]) -> Kafka:
+    def restore(record: Record) -> Kafka:
+        """The sink of a record, without options."""
         known = dict(record)
         kind: Any = known["format"]
-        return Kafka(
-            known["topic"], servers=known["servers"], key=known.get("key"), format=kind, headers="headers" in known, options=options
-        )
+        return Kafka(known["topic"], servers=known["servers"], key=known.get("key"), format=kind, headers="headers" in known)
+
+    def with_access_of(self, other: Any) -> Kafka:
+        """This sink with the options of another of the same cluster."""
+        return replace(self, options=other.options, wait=other.wait, lost_marker=other.lost_marker)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Postgres:
+    """A table of PostgreSQL. All results of a batch for one database become visible in one transaction, once.
+
+    `dsn`: as of libpq, such as "host=db dbname=shop user=clash"; `options`: more of it, as a password. Only host, port, database and user
+    are recorded or shown. `create`: whether a table that does not exist is created; without it that is an error. `wait`, `lost_marker`: as
+    for Kafka.
+    """
+
+    table: str = field(kw_only=False)
+    dsn: str = field(repr=False)
+    create: bool = False
+    wait: float | str = "2 minutes"
+    lost_marker: LostMarker = "fail"
+    options: Mapping[str, Any] = field(default_factory=dict, repr=False, hash=False)
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.table, str) or not all(part.strip() for part in self.table.split(".")) or self.table.count(".") > 1:
+            raise OptionError("not the name of a table", repr(self.table), 'write clash.sinks.Postgres("shop.paid", dsn="…")')
+        if not isinstance(self.create, bool):
+            raise OptionError("create is neither True nor False", repr(self.create), "write create=True")
+        check_waiting(self.wait, self.lost_marker)
+        check_options(self.options, ("application_name",))
+        if find_spec("psycopg") is None:
+            raise OptionError("the client for PostgreSQL is not installed", "the package psycopg", "pip install clash-on-spark[postgres]")
+        _ = self.access
+
+    @property
+    def access(self) -> Mapping[str, Any]:
+        """Everything that a connection needs, in one form."""
+        from psycopg import ProgrammingError
+        from psycopg.conninfo import conninfo_to_dict, make_conninfo
+
+        try:
+            whole = make_conninfo(self.dsn, **self.options)  # which checks the names
+            return {name: str(value) for name, value in conninfo_to_dict(whole).items() if value is not None}
+        except (ProgrammingError, TypeError):  # its message may repeat a password
+            hint = 'write dsn="host=db dbname=shop user=clash", or "postgresql://clash@db/shop"'
+            raise OptionError("not a connection to PostgreSQL", "dsn or options cannot be read", hint) from None
+
+    @property
+    def _place(self) -> dict[str, str]:
+        """Where the database is, without anything secret."""
+        return {name: self.access[name] for name in ("host", "port", "dbname", "user") if name in self.access}
+
+    @property
+    def system(self) -> str:
+        """The database: sinks that agree in it share a transaction."""
+        return " ".join(["PostgreSQL", *(f"{name}={value}" for name, value in self._place.items())])
+
+    @property
+    def wait_seconds(self) -> float:
+        return parse_timeout(self.wait, "wait") or 0.0
+
+    @property
+    def record(self) -> Record:
+        """What the checkpoint remembers: nothing that may be secret."""
+        return (*self._place.items(), ("table", self.table), *((("options", "true"),) if self.access.keys() - self._place.keys() else ()))
+
+    @staticmethod
+    def restore(record: Record) -> Postgres:
+        """The sink of a record, without options."""
+        known = dict(record)
+        return Postgres(known.pop("table"), dsn="", options={name: value for name, value in known.items() if name != "options"})
+
+    def with_access_of(self, other: Any) -> Postgres:
+        """This sink with the connection of another of the same database."""
+        return replace(self, dsn=other.dsn, options=other.options, wait=other.wait, lost_marker=other.lost_marker)
 
 
 def check_waiting(wait: object, lost_marker: object) -> None:
@@ -169,5 +247,4 @@ def check_options(options: object, own: Iterable[str]) -> None:
         raise OptionError("the sink sets this option itself", taken, "leave it out")
 
 
-TransactionalSink = Kafka
-Sink = Parquet | Memory | Console | ForeachBatch | Kafka
+Sink = Parquet | Memory | Console | ForeachBatch | Kafka | Postgres

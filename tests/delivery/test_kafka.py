@@ -18,7 +18,7 @@ import clash
 from clash.delivery.avro_rows import avro_schema
 from clash.delivery.deliveries import Deliveries
 from clash.delivery.kafka_target import KafkaTarget
-from clash.delivery.target import Output
+from clash.delivery.target import Destination, Output
 from clash.sinks import Kafka
 
 from .avro_reader import AvroReader
@@ -30,14 +30,15 @@ class Program:
 
     def __init__(self, checkpoint: str, *sinks: Kafka, last: int = -1, uncertain: bool = False) -> None:
         self.deliveries = Deliveries(lambda sink: KafkaTarget(sink, checkpoint, "UTC"))
-        self.deliveries.begin(sinks, last, sinks if uncertain else ())
+        destinations = [Destination(f"q{at}", sink, rows(0).schema) for at, sink in enumerate(sinks)]
+        self.deliveries.begin(destinations, last, destinations if uncertain else ())
 
     def deliver(self, batch: int, *results: tuple[Kafka, pa.RecordBatch]) -> None:
         self.deliveries.deliver(batch, [output(f"q{at}", sink, [rows]) for at, (sink, rows) in enumerate(results)])
 
 
 def output(query: str, sink: Kafka, pieces: list[pa.RecordBatch]) -> Output[Kafka]:
-    return Output(query, sink, sum(map(len, pieces)), lambda: iter(pieces))
+    return Output(query, sink, pieces[0].schema, sum(map(len, pieces)), lambda: iter(pieces))
 
 
 def rows(batch: int, number: int = 3) -> pa.RecordBatch:
@@ -119,7 +120,7 @@ def test_a_transaction_that_took_too_long_is_repeated(kafka_server: KafkaServer,
             time.sleep(3)
         yield rows(1)
 
-    program.deliveries.deliver(0, [Output("q", out, 6, read)])
+    program.deliveries.deliver(0, [Output("q", out, rows(0).schema, 6, read)])
     assert len(attempts) == 2
     assert values(kafka_server.consume(name)) == Counter((batch, row) for batch in range(2) for row in range(3))
 
@@ -163,7 +164,7 @@ def test_results_that_are_gone_are_not_taken_for_none(kafka_server: KafkaServer,
     out = sink()
     program = Program(name, out)
     with pytest.raises(clash.SinkError, match="no longer there"):
-        program.deliveries.deliver(0, [Output("q", out, 5, lambda: iter([rows(0)]))])
+        program.deliveries.deliver(0, [Output("q", out, rows(0).schema, 5, lambda: iter([rows(0)]))])
     program.deliver(0, (out, rows(0)))
     assert values(kafka_server.consume(name)).total() == 3
 
@@ -218,7 +219,7 @@ def test_memory_does_not_grow_with_a_batch(kafka_server: KafkaServer, sink: Call
             most = max(most, resident())
             yield piece
 
-    program.deliveries.deliver(1, [Output("q", out, pieces * len(piece), read)])
+    program.deliveries.deliver(1, [Output("q", out, piece.schema, pieces * len(piece), read)])
     assert most - before < 250_000_000
     ends = kafka_server.ends(name)
     assert sum(ends.values()) > pieces * len(piece)

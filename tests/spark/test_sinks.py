@@ -41,6 +41,11 @@ def test_paths_are_absolute(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
         lambda: sinks.Kafka("t", servers="h:9092", lost_marker="hope"),  # type: ignore[arg-type]
         lambda: sinks.Kafka("t", servers="h:9092", options="x"),  # type: ignore[arg-type]
         lambda: sinks.Kafka("t", servers="h:9092", options={"transactional.id": "x"}),
+        lambda: sinks.Postgres("", dsn="dbname=d"),
+        lambda: sinks.Postgres("a.b.c", dsn="dbname=d"),
+        lambda: sinks.Postgres("t", dsn="nonsense"),
+        lambda: sinks.Postgres("t", dsn="dbname=d", create=1),  # type: ignore[arg-type]
+        lambda: sinks.Postgres("t", dsn="dbname=d", options={"nonsense": "x"}),
     ],
 )
 def test_wrong_ones_are_refused(make: Any) -> None:
@@ -53,7 +58,7 @@ def test_a_kafka_sink_shows_and_records_nothing_secret() -> None:
     sink = sinks.Kafka("t", servers="b:9092, a:9092", key="k", headers=True, options={"sasl.password": "secret-word"})
     assert "secret-word" not in repr(sink) + str(sink.record)
     assert sink.system == sinks.Kafka("u", servers="a:9092,b:9092").system
-    assert sinks.Kafka.restore(sink.record, sink.options) == replace(sink, servers="b:9092,a:9092")
+    assert sinks.Kafka.restore(sink.record).with_access_of(sink) == replace(sink, servers="b:9092,a:9092")
     assert hash(sink)
 
 

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from threading import RLock
 from typing import Any, TypeVar
 
-from clash.delivery.target import FencedError, Output, RefusedError, Target, UnavailableError
+from clash.delivery.target import Destination, FencedError, Output, RefusedError, Target, UnavailableError
 from clash.errors import CheckpointError, OptionError, SinkError
 from clash.hints import listed
 from clash.state.failpoints import reach
@@ -36,8 +36,8 @@ class Delivery:
         self._is_signed = False  # whether the marker is of this session
         self._last = -1
 
-    def prepare(self, sinks: Sequence[Any]) -> None:
-        self._until_it_answers("at the start", lambda: self.target.prepare(sinks), _LATER)
+    def prepare(self, destinations: Sequence[Destination[Any]]) -> None:
+        self._until_it_answers("at the start", lambda: self.target.prepare(destinations), _LATER)
 
     def begin(self, last: int, is_uncertain: bool, lost_marker: str) -> None:
         """Opens the system. `last`: the last committed batch; `is_uncertain`: whether that batch may be missing there."""
@@ -145,30 +145,32 @@ class Deliveries:
         self._all: dict[str, Delivery] = {}
         self._lock = RLock()
 
-    def begin(self, sinks: Iterable[Any], last: int, uncertain: Iterable[Any] = ()) -> None:
-        """Opens the systems of the sinks, unless they are open. `last`: the last committed batch; `uncertain`: the sinks that it has
-        results for, where it may not be over."""
+    def begin(self, destinations: Iterable[Destination[Any]], last: int, uncertain: Iterable[Destination[Any]] = ()) -> None:
+        """Opens the systems, unless they are open. `last`: the last committed batch; `uncertain`: what it has results for, where it may
+        not be over."""
         with self._lock:
             unsure = _by_system(uncertain).keys()
-            for system, group in _by_system(sinks).items():
+            for system, group in _by_system(destinations).items():
                 known = self._all.get(system)
-                _refuse_other_options(group if known is None else [known.sink, *group])
-                wait = max(sink.wait_seconds for sink in group)
+                sinks = [destination.sink for destination in group]
+                _refuse_other_access(sinks if known is None else [known.sink, *sinks])
+                wait = max(sink.wait_seconds for sink in sinks)
                 if known is None:
                     self._all[system] = self._open(group, wait, last, system in unsure)
                 else:
                     known.wait = max(known.wait, wait)
                     known.prepare(group)
 
-    def _open(self, group: Sequence[Any], wait: float, last: int, is_uncertain: bool) -> Delivery:
-        delivery = Delivery(self._make_target(group[0]), group[0], wait)
+    def _open(self, group: Sequence[Destination[Any]], wait: float, last: int, is_uncertain: bool) -> Delivery:
+        sinks = [destination.sink for destination in group]
+        delivery = Delivery(self._make_target(sinks[0]), sinks[0], wait)
         try:
             delivery.prepare(group)
             same = next((other.target.name for other in self._all.values() if other.target.identity == delivery.target.identity), None)
             if same is not None:  # two sessions of one checkpoint there would take the system from each other
-                hint = "write the same servers for all sinks that go there"
+                hint = "write the same address for all sinks that go there"
                 raise OptionError("two sinks name one system differently", f"{same} and {delivery.target.name}", hint)
-            lost_marker = next((sink.lost_marker for sink in group if sink.lost_marker != "fail"), "fail")
+            lost_marker = next((sink.lost_marker for sink in sinks if sink.lost_marker != "fail"), "fail")
             delivery.begin(last, is_uncertain, lost_marker)
         except BaseException:
             delivery.target.close()
@@ -191,18 +193,18 @@ class Deliveries:
             self._all = {}
 
 
-def _by_system(sinks: Iterable[Any]) -> Mapping[str, list[Any]]:
-    grouped: dict[str, list[Any]] = {}
-    for sink in sinks:
-        grouped.setdefault(sink.system, []).append(sink)
+def _by_system(destinations: Iterable[Destination[Any]]) -> Mapping[str, list[Destination[Any]]]:
+    grouped: dict[str, list[Destination[Any]]] = {}
+    for destination in destinations:
+        grouped.setdefault(destination.sink.system, []).append(destination)
     return grouped
 
 
-def _refuse_other_options(sinks: Sequence[Any]) -> None:
+def _refuse_other_access(sinks: Sequence[Any]) -> None:
     """One connection serves all sinks of a system. Values may be secret: names are shown alone."""
-    first = dict(sinks[0].options)
+    first = dict(sinks[0].access)
     for sink in sinks[1:]:
-        other = dict(sink.options)
+        other = dict(sink.access)
         names = sorted(name for name in {*first, *other} if first.get(name) != other.get(name))
         if names:
             hint = "give all sinks that go there the same options"

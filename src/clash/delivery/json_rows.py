@@ -29,6 +29,11 @@ def json_rows(batch: pa.RecordBatch, timezone: str) -> pa.Array:
     return _objects(batch.schema.names, batch.columns, len(batch), timezone)
 
 
+def json_values(values: pa.Array, timezone: str) -> pa.Array:
+    """The JSON of each value of a column, null where the value is."""
+    return _texts(values, timezone)
+
+
 def _objects(names: Sequence[str], columns: Sequence[pa.Array], rows: int, timezone: str) -> pa.Array:
     """Without the fields that are null. (Arrow's joining of what is not null leaves out rows that have nothing else.)"""
     parts: list[pa.Array | str] = []

@@ -21,7 +21,7 @@ import pyarrow as pa
 
 from clash.delivery.avro_rows import avro_rows
 from clash.delivery.json_rows import json_rows
-from clash.delivery.target import FencedError, Output, RefusedError, UnavailableError
+from clash.delivery.target import Destination, FencedError, Output, RefusedError, UnavailableError, refuse_missing
 from clash.errors import SinkError
 from clash.expressions.value_to_text import format_values
 from clash.sinks import Kafka
@@ -70,7 +70,8 @@ class KafkaTarget:
 
     # ---- topics ------------------------------------------------------------------------------------------------
 
-    def prepare(self, sinks: Sequence[Kafka]) -> None:
+    def prepare(self, destinations: Sequence[Destination[Kafka]]) -> None:
+        sinks = [destination.sink for destination in destinations]
         with self._explained():
             found = self._admin().list_topics(timeout=self._timeout)
         self.identity = found.cluster_id
@@ -190,12 +191,7 @@ class KafkaTarget:
             for value, key in zip(self._values(sink, rows), self._keys(sink, rows), strict=True):
                 self._send(sink.topic, value, key, headers)
             written += len(rows)
-        if written != output.rows:
-            raise SinkError(
-                "results of a batch are no longer there",
-                f"query {output.query}, batch {batch}: {written} of {output.rows} rows",
-                "restore the checkpoint: its files and the topic do not fit together",
-            )
+        refuse_missing(output.query, batch, written, output.rows)
 
     def _send(self, topic: str, value: bytes, key: bytes | None, headers: Any) -> None:
         full_since: float | None = None

@@ -8,7 +8,18 @@ from typing import Generic, Protocol, TypeVar
 
 import pyarrow as pa
 
+from clash.errors import SinkError
+
 S = TypeVar("S")
+
+
+@dataclass(frozen=True)
+class Destination(Generic[S]):
+    """Where the results of a query go."""
+
+    query: str
+    sink: S
+    columns: pa.Schema
 
 
 @dataclass(frozen=True)
@@ -17,6 +28,7 @@ class Output(Generic[S]):
 
     query: str
     sink: S
+    columns: pa.Schema
     rows: int
     read: Callable[[], Iterable[pa.RecordBatch]]
     """The rows, in pieces; it may be called again."""
@@ -38,6 +50,16 @@ class RefusedError(Exception):
         self.detail, self.hint = detail, hint
 
 
+def refuse_missing(query: str, batch: int, written: int, rows: int) -> None:
+    """A batch may be handed over again whose files are deleted since: then its number must have been there."""
+    if written != rows:
+        raise SinkError(
+            "results of a batch are no longer there",
+            f"query {query}, batch {batch}: {written} of {rows} rows",
+            "restore the checkpoint: its files and the sink do not fit together",
+        )
+
+
 class Target(Protocol[S]):
     """One system, for one checkpoint. Its marker is the number of the last batch that is there, with the session that wrote it.
 
@@ -53,8 +75,8 @@ class Target(Protocol[S]):
     identity: str | None
     """Equal for two names of one system; known once it has answered."""
 
-    def prepare(self, sinks: Sequence[S]) -> None:
-        """Checks that what the sinks name is there, creates what they ask for, and remembers it for the marker."""
+    def prepare(self, destinations: Sequence[Destination[S]]) -> None:
+        """Checks that what the sinks name is there and fits, and creates what they ask for."""
 
     def owner(self) -> str | None:
         """The session that wrote the marker; None if there is no marker."""

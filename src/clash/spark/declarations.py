@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from typing import Any, Literal, get_args
 
 import pyarrow as pa
@@ -17,7 +16,7 @@ from clash.errors import OptionError
 from clash.hints import did_you_mean, listed
 from clash.model.query import Query
 from clash.model.stream import Keep, Stream, check_name
-from clash.sinks import Console, ForeachBatch, Kafka, Memory, Parquet, Sink
+from clash.sinks import Console, ForeachBatch, Kafka, Memory, Parquet, Postgres, Sink
 from clash.spark.kafka_source import KafkaStream
 from clash.sql.query_source import read_source
 
@@ -122,7 +121,7 @@ def declare_query(name: str, text: str, sink: Sink | None, windows: Mapping[str,
         raise OptionError(
             "not a sink",
             f"{sink!r} for query {name}",
-            'write clash.sinks.Parquet("out/q1"), Kafka("q1", servers="…"), Memory(), Console() or ForeachBatch(f)',
+            'write clash.sinks.Parquet("out/q1"), or one of Kafka, Postgres, Memory, Console and ForeachBatch',
         )
     return QueryRequest(name, text, tuple(sorted((windows or {}).items())), _sink_spec(sink))
 
@@ -130,8 +129,8 @@ def declare_query(name: str, text: str, sink: Sink | None, windows: Mapping[str,
 def _sink_spec(sink: Sink | None) -> SinkSpec:
     if isinstance(sink, Parquet):
         return SinkSpec("parquet", sink.url)
-    if isinstance(sink, Kafka):
-        return SinkSpec("kafka", settings=sink.record)
+    if isinstance(sink, Kafka | Postgres):
+        return SinkSpec("kafka" if isinstance(sink, Kafka) else "postgres", settings=sink.record)
     kinds: dict[type, Literal["memory", "console", "foreach"]] = {Memory: "memory", Console: "console", ForeachBatch: "foreach"}
     return SinkSpec() if sink is None else SinkSpec(kinds[type(sink)])
 
@@ -153,12 +152,12 @@ def chosen_sink(request: QueryRequest, given: Mapping[str, Sink | None]) -> Sink
     return sinks.get(request.sink.kind)
 
 
-def _restored(spec: SinkSpec, given: Iterable[Sink | None]) -> Kafka | None:
+def _restored(spec: SinkSpec, given: Iterable[Sink | None]) -> Kafka | Postgres | None:
     """A sink as recorded, with the options of another that goes to the same system."""
-    plain = Kafka.restore(spec.settings, {})
-    there = next((sink for sink in given if isinstance(sink, Kafka) and sink.system == plain.system), None)
-    if there is not None:
-        return replace(plain, options=there.options, wait=there.wait, lost_marker=there.lost_marker)
+    plain = Kafka.restore(spec.settings) if spec.kind == "kafka" else Postgres.restore(spec.settings)
+    for sink in given:
+        if isinstance(sink, Kafka | Postgres) and sink.system == plain.system:
+            return plain.with_access_of(sink)
     return None if ("options", "true") in spec.settings else plain
 
 

@@ -25,9 +25,10 @@ from clash.coordinator.coordinator import Coordinator
 from clash.coordinator.inspection import result_schema
 from clash.delivery.deliveries import Deliveries
 from clash.delivery.kafka_target import KafkaTarget
-from clash.delivery.target import Output
+from clash.delivery.postgres_target import PostgresTarget
+from clash.delivery.target import Destination, Output, Target
 from clash.errors import CheckpointError, ClashError, OptionError, SinkError
-from clash.sinks import Console, ForeachBatch, Kafka, Memory, Sink
+from clash.sinks import Console, ForeachBatch, Kafka, Memory, Postgres, Sink
 from clash.spark.declarations import check_columns, chosen_sink
 from clash.state.failpoints import reach
 from clash.state.storage import Storage, open_storage
@@ -82,8 +83,8 @@ def _refuse_unknown_options(live: LiveQuery, sinks: Sinks) -> None:
     if live.request.sink.is_transactional and sinks[live.request] is None:
         raise CheckpointError(
             "the options of a query's sink are missing",
-            f"query {live.name} goes to {dict(live.request.sink.settings)['topic']}, and its sink has options, which are not recorded",
-            f'call engine.query("{live.name}", "…", sink=clash.sinks.Kafka("…", servers="…", options={{…}})) before the start',
+            f"query {live.name} has a {live.request.sink.kind} sink with options, which are not recorded",
+            f'call engine.query("{live.name}", "…", sink=…) with its sink before the start',
         )
 
 
@@ -91,7 +92,11 @@ class ResultHandover:
     def __init__(self, spark: Any, coordinator: Coordinator, sinks: Sinks) -> None:
         self.spark, self.coordinator, self.sinks = spark, coordinator, sinks
         self.kept: dict[str, dict[int, pa.Table]] = {}
-        self.deliveries = Deliveries(lambda sink: KafkaTarget(sink, coordinator.sources.identity, coordinator.timezone))
+        self.deliveries = Deliveries(self._target)
+
+    def _target(self, sink: Kafka | Postgres) -> Target[Any]:
+        identity = self.coordinator.sources.identity
+        return PostgresTarget(sink, identity) if isinstance(sink, Postgres) else KafkaTarget(sink, identity, self.coordinator.timezone)
 
     def begin(self, is_last_over: bool) -> None:
         """Opens the systems that results go to. `is_last_over`: whether Spark knows that the last committed batch is done."""
@@ -106,13 +111,14 @@ class ResultHandover:
 
     def prepare(self, request: QueryRequest, sink: Sink | None) -> None:
         """Before a query is requested at run time: what its sink names is there, and it can take the query's results."""
-        if isinstance(sink, Kafka):
-            check_columns(sink, self.coordinator.changes.setup.parse(request).query)
-            self.deliveries.begin([sink], self.coordinator.last)
+        if isinstance(sink, Kafka | Postgres):
+            query = self.coordinator.changes.setup.parse(request).query
+            check_columns(sink, query)
+            self.deliveries.begin([Destination(request.name, sink, result_schema(query))], self.coordinator.last)
 
-    def _transactional(self, queries: Iterable[LiveQuery]) -> list[Kafka]:
-        sinks = (self.sinks[live.request] for live in queries)
-        return [sink for sink in sinks if isinstance(sink, Kafka)]
+    def _transactional(self, queries: Iterable[LiveQuery]) -> list[Destination[Any]]:
+        found = [(live, self.sinks[live.request]) for live in queries]
+        return [Destination(live.name, sink, result_schema(live.query)) for live, sink in found if isinstance(sink, Kafka | Postgres)]
 
     def __call__(self, committed: CommittedBatch) -> None:
         queries = {live.name: live for live in self.coordinator.log.read(committed.generation).setup.queries}
@@ -141,9 +147,10 @@ class ResultHandover:
     def _deliver(self, committed: CommittedBatch, queries: Mapping[str, LiveQuery]) -> None:
         outputs = []
         for query, paths in committed.results.items():
-            sink = self.sinks[queries[query].request]
-            if isinstance(sink, Kafka):
-                outputs.append(Output(query, sink, committed.counts.get(query, 0), partial(_batches, paths)))
+            live = queries[query]
+            sink = self.sinks[live.request]
+            if isinstance(sink, Kafka | Postgres):
+                outputs.append(Output(query, sink, result_schema(live.query), committed.counts.get(query, 0), partial(_batches, paths)))
         self.deliveries.deliver(committed.batch, outputs)
 
     def _keep(self, live: LiveQuery, batch: int, paths: Sequence[str]) -> None:
@@ -196,6 +203,7 @@ def refuse_unkept(query: str, kind: SinkKind) -> None:
         "console": "were shown on the console",
         "foreach": "were handed to your function",
         "kafka": "are in a Kafka topic",
+        "postgres": "are in a table of PostgreSQL",
     }.get(kind)
     if where is not None:
         raise OptionError(

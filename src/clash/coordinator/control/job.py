@@ -14,8 +14,8 @@ from clash.model.stream import Stream
 from clash.plan.options import CostName, LayoutRule, StrategyName
 from clash.protocol.result_files import HANDOVER
 
-SinkKind = Literal["checkpoint", "parquet", "memory", "console", "foreach", "kafka"]
-TRANSACTIONAL: frozenset[SinkKind] = frozenset({"kafka"})
+SinkKind = Literal["checkpoint", "parquet", "memory", "console", "foreach", "kafka", "postgres"]
+TRANSACTIONAL: frozenset[SinkKind] = frozenset({"kafka", "postgres"})
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")
 
 
