@@ -34,10 +34,10 @@ def main(folder: Path, checkpoint: str, kind: str, address: str, names: list[str
     sinks: list[Any]
     if kind == "kafka":
         sinks = [Kafka(topic, servers=address, create=3, wait=120, headers=True) for topic in names]
-        deliveries = Deliveries(lambda sink: KafkaTarget(sink, checkpoint, "UTC"))
+        deliveries = Deliveries(lambda sink, stopping: KafkaTarget(sink, checkpoint, "UTC", stopping))
     else:
         sinks = [Postgres(table, dsn=address, create=True, wait=120) for table in names]
-        deliveries = Deliveries(lambda sink: PostgresTarget(sink, checkpoint))
+        deliveries = Deliveries(lambda sink, stopping: PostgresTarget(sink, checkpoint, stopping))
     last = committed.read()
     columns = pa.schema({"batch": pa.int64(), "row": pa.int64()})
     destinations = [Destination(f"q{at}", sink, columns) for at, sink in enumerate(sinks)]

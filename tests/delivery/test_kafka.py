@@ -29,7 +29,7 @@ class Program:
     """What a run does with its sinks."""
 
     def __init__(self, checkpoint: str, *sinks: Kafka, last: int = -1, uncertain: bool = False) -> None:
-        self.deliveries = Deliveries(lambda sink: KafkaTarget(sink, checkpoint, "UTC"))
+        self.deliveries = Deliveries(lambda sink, stopping: KafkaTarget(sink, checkpoint, "UTC", stopping))
         destinations = [Destination(f"q{at}", sink, rows(0).schema) for at, sink in enumerate(sinks)]
         self.deliveries.begin(destinations, last, destinations if uncertain else ())
 

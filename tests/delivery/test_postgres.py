@@ -31,7 +31,7 @@ class Program:
     opened: ClassVar[list[Deliveries]] = []
 
     def __init__(self, checkpoint: str, *sinks: Postgres, last: int = -1, uncertain: bool = False, columns: Any = None) -> None:
-        self.deliveries = Deliveries(lambda sink: PostgresTarget(sink, checkpoint))
+        self.deliveries = Deliveries(lambda sink, stopping: PostgresTarget(sink, checkpoint, stopping))
         self.opened.append(self.deliveries)
         destinations = [Destination("q", sink, columns or rows(0).schema) for sink in sinks]
         self.deliveries.begin(destinations, last, destinations if uncertain else ())

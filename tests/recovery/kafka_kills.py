@@ -117,7 +117,7 @@ def main(number: int, seed: int) -> None:
         try:
             kills = KafkaKills(root, server, "kills", seed)
             for at in range(number):
-                kills.kill("broker" if at % 9 == 8 else "any" if at % 3 == 2 else kills.random.choice(POINTS))
+                kills.kill("broker" if at % 9 == 8 else "any" if at % 3 == 2 else kills.random.choice(TRANSACTION if at % 2 else POINTS))
                 if at % 10 == 9 or at == number - 1:
                     kills.finish()
                     kills.check()

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import shutil
+import time
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -169,3 +171,38 @@ def test_a_changed_sink_takes_the_results_from_then_on(job: Job) -> None:
     job.play(q=(TEXT, job.sink("-b")))
     assert job.found("-a") == before
     assert job.found("-b") == job.expected() - before
+
+
+def test_an_older_copy_of_the_checkpoint_is_refused(job: Job) -> None:
+    job.write(1)
+    job.play(q=(TEXT, job.sink()))
+    shutil.copytree(job.root / "ck", job.root / "older")
+    job.write(1)
+    job.play(q=(TEXT, job.sink()))
+    (job.root / "ck").rename(job.root / "newer")
+    (job.root / "older").rename(job.root / "ck")
+    with pytest.raises(clash.CheckpointError, match="batches that the checkpoint does not have"):
+        job.engine(q=(TEXT, job.sink())).start()
+    (job.root / "ck").rename(job.root / "older")
+    (job.root / "newer").rename(job.root / "ck")
+    job.write(1)
+    job.play(q=(TEXT, job.sink()))
+    assert job.found() == job.expected()
+
+
+def test_a_run_that_waits_for_the_broker_can_be_stopped_and_goes_on_later(job: Job) -> None:
+    job.write(1)
+    run = job.engine(q=(TEXT, job.sink(wait="1 hour"))).start()
+    run.process_all_available()
+    job.server.kill()
+    try:
+        job.write(1)
+        while not (job.root / "ck" / "clash" / "manifests" / "000000001.json").exists():
+            time.sleep(0.05)
+        run.stop()
+        assert run.exception is None
+    finally:
+        job.server.start()
+    job.write(1)
+    job.play(q=(TEXT, job.sink()))
+    assert job.found() == job.expected()

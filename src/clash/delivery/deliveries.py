@@ -11,7 +11,7 @@ import logging
 import secrets
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from threading import RLock
+from threading import Event, RLock
 from typing import Any, TypeVar
 
 from clash.delivery.target import Destination, FencedError, Output, RefusedError, Target, UnavailableError
@@ -102,13 +102,13 @@ class Delivery:
                 if isinstance(error, FencedError) and self._is_taken():
                     raise self._fenced(what) from None
                 self._give_up()
-                if began > deadline:
+                if began > deadline or self.target.stopping.is_set():
                     detail = f"{self.target.name}, {what}: {error} (waited for {self.wait:g} s)"
                     raise SinkError("a sink does not answer", detail, hint) from None
                 if not is_logged:
                     _LOG.warning("%s does not answer, %s: %s; trying again for %g s", self.target.name, what, error, self.wait)
                     is_logged = True
-                time.sleep(_RETRY)
+                self.target.stopping.wait(_RETRY)
             except RefusedError as error:
                 self._give_up()
                 detail = f"{self.target.name}, {what}: {error.detail}"
@@ -140,8 +140,9 @@ class Delivery:
 class Deliveries:
     """The systems of a run, by name. A user's thread may add one while a batch is delivered."""
 
-    def __init__(self, make_target: Callable[[Any], Target[Any]]) -> None:
+    def __init__(self, make_target: Callable[[Any, Event], Target[Any]]) -> None:
         self._make_target = make_target
+        self._stopping = Event()
         self._all: dict[str, Delivery] = {}
         self._lock = RLock()
 
@@ -163,7 +164,7 @@ class Deliveries:
 
     def _open(self, group: Sequence[Destination[Any]], wait: float, last: int, is_uncertain: bool) -> Delivery:
         sinks = [destination.sink for destination in group]
-        delivery = Delivery(self._make_target(sinks[0]), sinks[0], wait)
+        delivery = Delivery(self._make_target(sinks[0], self._stopping), sinks[0], wait)
         try:
             delivery.prepare(group)
             same = next((other.target.name for other in self._all.values() if other.target.identity == delivery.target.identity), None)
@@ -186,7 +187,12 @@ class Deliveries:
             for system, group in grouped.items():
                 self._all[system].deliver(batch, group)
 
+    def stop(self) -> None:
+        """The run is to end: a batch that waits for a system fails, and is delivered by the next start."""
+        self._stopping.set()
+
     def close(self) -> None:
+        self.stop()
         with self._lock:
             for delivery in self._all.values():
                 delivery.target.close()

@@ -13,8 +13,9 @@ from __future__ import annotations
 import json
 import logging
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from threading import Event
 from typing import Any
 
 import pyarrow as pa
@@ -30,7 +31,7 @@ from clash.state.failpoints import reach
 _LOG = logging.getLogger("clash.kafka")  # what the client says: a user may lower its level; what matters is in our errors
 if _LOG.level == logging.NOTSET:
     _LOG.setLevel(logging.CRITICAL)
-_TIMEOUT = 20.0  # seconds of one call; `Deliveries` repeats it
+_TIMEOUT = 10.0  # seconds of one call; `Deliveries` repeats it
 _DEFAULTS: Mapping[str, Any] = {
     "linger.ms": 5,
     "partitioner": "murmur2_random",  # as Java's producers: equal keys are in the same partition, whoever writes them
@@ -56,14 +57,15 @@ _CONNECTION = (
 
 
 class KafkaTarget:
-    def __init__(self, sink: Kafka, checkpoint: str, timezone: str) -> None:
+    def __init__(self, sink: Kafka, checkpoint: str, timezone: str, stopping: Event) -> None:
+        self.stopping = stopping
         self.name = sink.system
         self.identity: str | None = None
         self._id, self._timezone = f"clash-{checkpoint}", timezone
         self.marker_place = f"topic {self._id}"
         self._options = {"bootstrap.servers": sink.servers, **sink.options}
         self._timeout = min(_TIMEOUT, max(1.0, sink.wait_seconds))
-        self._commit_timeout = min(3 * _TIMEOUT, max(1.0, sink.wait_seconds))
+        self._commit_timeout = min(6 * _TIMEOUT, max(1.0, sink.wait_seconds))
         self._problem = ""  # the last one that the client has reported of itself, as a refused password
         self._producer: Any = None
         self._admin_client: Any = None
@@ -120,7 +122,7 @@ class KafkaTarget:
         settings = {**_DEFAULTS, **self._options, "transactional.id": self._id, "error_cb": self._note}
         with self._explained():
             self._producer = Producer(settings, logger=_LOG)
-            self._producer.init_transactions(self._timeout)
+            self._resume(self._producer.init_transactions, self._timeout)
         found = self._marker()
         return None if found is None else found[0]
 
@@ -182,7 +184,21 @@ class KafkaTarget:
             if outputs:
                 reach("in-transaction")
             self._send(self._id, json.dumps({"batch": batch, "session": session}).encode(), b"batch", None)
-            self._producer.commit_transaction(self._commit_timeout)
+            self._resume(self._producer.commit_transaction, self._commit_timeout)
+
+    def _resume(self, call: Callable[[float], None], timeout: float) -> None:
+        """A call that goes on where it was when its time is over, in short pieces: the run may be stopped meanwhile."""
+        from confluent_kafka import KafkaError, KafkaException
+
+        deadline = time.monotonic() + timeout
+        while True:
+            try:
+                call(1.0)
+                return
+            except KafkaException as error:
+                is_over = error.args[0].code() == KafkaError._TIMED_OUT and error.args[0].retriable()
+                if not is_over or self.stopping.is_set() or time.monotonic() > deadline:
+                    raise
 
     def _produce(self, batch: int, output: Output[Kafka]) -> None:
         sink, written = output.sink, 0
@@ -204,7 +220,7 @@ class KafkaTarget:
                 return
             except BufferError:  # the queue is full: results are read no faster than the broker takes them
                 full_since = full_since or time.monotonic()
-                if time.monotonic() - full_since > self._timeout:
+                if self.stopping.is_set() or time.monotonic() - full_since > self._timeout:
                     raise UnavailableError(f"it takes no messages{self._problem}") from None
                 self._producer.poll(0.1)
 

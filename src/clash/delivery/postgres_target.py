@@ -10,6 +10,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from threading import Event
 from typing import Any
 
 from clash.delivery.postgres_rows import column_type, copy_text
@@ -20,12 +21,13 @@ from clash.sinks import Postgres
 from clash.state.failpoints import reach
 
 _MARKERS = "clash_batches"
-_TIMEOUT = 20.0  # seconds of one call, except for copying; `Deliveries` repeats it
+_TIMEOUT = 10.0  # seconds of one call, except for copying; `Deliveries` repeats it
 _PASSING = ("08", "40", "53", "55", "57")  # classes of errors: connection, rollback, resources, locks, operator
 
 
 class PostgresTarget:
-    def __init__(self, sink: Postgres, checkpoint: str) -> None:
+    def __init__(self, sink: Postgres, checkpoint: str, stopping: Event) -> None:
+        self.stopping = stopping
         self.name = sink.system
         self.identity: str | None = None
         self.marker_place = f"row {checkpoint} of table {_MARKERS}"

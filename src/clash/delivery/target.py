@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from threading import Event
 from typing import Generic, Protocol, TypeVar
 
 import pyarrow as pa
@@ -72,6 +73,8 @@ class Target(Protocol[S]):
     """For messages; without secrets."""
     marker_place: str
     """Where the marker is, for messages."""
+    stopping: Event
+    """Set when the run is to end: whatever waits then ends with UnavailableError."""
     identity: str | None
     """Equal for two names of one system; known once it has answered."""
 

@@ -145,9 +145,11 @@ class QuerySupervisor:
         except Exception:  # Spark itself has gone
             return False
 
-    def stop(self) -> None:
+    def stop(self, interrupt: Callable[[], None] = lambda: None) -> None:
+        """`interrupt` ends what the batch in work waits for: its failure does not count from here on."""
         if self.is_active:
             self._state = RunState.STOPPING
+            interrupt()
             with suppress(Exception):  # Spark itself may have gone
                 self.handle.stop()
             self._done.wait()

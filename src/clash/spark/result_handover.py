@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from itertools import islice
+from threading import Event
 from typing import Any
 
 import pyarrow as pa
@@ -94,9 +95,11 @@ class ResultHandover:
         self.kept: dict[str, dict[int, pa.Table]] = {}
         self.deliveries = Deliveries(self._target)
 
-    def _target(self, sink: Kafka | Postgres) -> Target[Any]:
+    def _target(self, sink: Kafka | Postgres, stopping: Event) -> Target[Any]:
         identity = self.coordinator.sources.identity
-        return PostgresTarget(sink, identity) if isinstance(sink, Postgres) else KafkaTarget(sink, identity, self.coordinator.timezone)
+        if isinstance(sink, Postgres):
+            return PostgresTarget(sink, identity, stopping)
+        return KafkaTarget(sink, identity, self.coordinator.timezone, stopping)
 
     def begin(self, is_last_over: bool) -> None:
         """Opens the systems that results go to. `is_last_over`: whether Spark knows that the last committed batch is done."""

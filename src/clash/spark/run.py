@@ -106,17 +106,17 @@ class Run:
         """Waits for the end, at most `timeout`, seconds or a duration; whether the run has ended. Raises what it failed with. Meanwhile
         Ctrl-C and SIGTERM stop the run and end the program, unless it handles them itself."""
         seconds = parse_timeout(timeout, "the timeout")
-        with stop_on_signal(self._supervisor.stop):
+        with stop_on_signal(self.stop):
             return self._supervisor.await_termination(seconds)
 
     def process_all_available(self) -> None:
         """Waits until all that the sources have now is committed. For tests: a source that never pauses never ends it."""
-        with stop_on_signal(self._supervisor.stop):
+        with stop_on_signal(self.stop):
             self._supervisor.process_all_available()
 
     def stop(self) -> None:
         """Ends the run. A batch in work is dropped, and run again by the next start."""
-        self._supervisor.stop()
+        self._supervisor.stop(self._handover.deliveries.stop)
 
     def _launch(self, batch: Batch) -> tuple[Any, PackedColumns]:
         coordinator = self._coordinator
