@@ -27,6 +27,8 @@ def check_format(format: RecordFormat, stream: str) -> None:
         _check_type(name, kind, format.kind, where)
     if format.kind == "json":
         _check_json_names(format, where)
+    if format.kind == "csv" and (len(format.separator) != 1 or format.separator in '"\\\r\n\0'):
+        raise OptionError("a separator is one character", f"{format.separator!r} ({where})", "write separator=';' or such")
     _check_library(format.kind, where)
 
 
@@ -63,7 +65,7 @@ def _check_type(name: str, kind: str, format: str, where: str) -> None:
     if "char(" in kind:
         raise OptionError("a record has no strings of limited length", f"{kind} ({place})", "declare it as string")
     for part in _parts(arrow):
-        if pa.types.is_duration(part) or pa.types.is_null(part):
+        if pa.types.is_duration(part) or pa.types.is_null(part) or (format == "csv" and pa.types.is_nested(part)):
             raise OptionError(f"{format} has no values of this type", f"{kind} ({place})", "declare it as string or bigint and convert it")
         if pa.types.is_map(part) and not pa.types.is_string(part.key_type):
             raise OptionError("keys of a map are strings", f"{kind} ({place})", "declare it as map<string, …>")

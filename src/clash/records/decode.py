@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from clash.expressions.arrow_types import arrow_type
+from clash.records.csv_decoder import decode_csv
 from clash.records.json_decoder import decode_json
 from clash.records.record_format import Decoded, RecordFormat
 
@@ -44,4 +45,8 @@ def _decode_json(format: RecordFormat, values: Sequence[bytes], timezone: str) -
     return decode_json(format.columns, values, timezone)
 
 
-_DECODERS: dict[str, Decoder] = {"json": _decode_json}
+def _decode_csv(format: RecordFormat, values: Sequence[bytes], timezone: str) -> tuple[dict[str, pa.Array], dict[int, str]]:
+    return decode_csv(format.columns, format.separator, values, timezone)
+
+
+_DECODERS: dict[str, Decoder] = {"json": _decode_json, "csv": _decode_csv}

@@ -21,12 +21,12 @@ import pyarrow.compute as pc
 from clash.records.json_numbers import as_double, as_float, in_the_middle
 from clash.records.json_text import shown, text_of
 from clash.records.json_tokens import Number, Pairs
-from clash.records.text_columns import parse_column
+from clash.records.text_columns import DECIMAL, parse_column
 from clash.records.wording import misfit
 
 _NONE = type(None)
 _INSTANT = pa.timestamp("us", tz="UTC")
-_DECIMAL = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,5})?")  # without white space, which Spark does not allow here
+_DECIMAL = re.compile(DECIMAL)
 _SECONDS = 2**63 // 1_000_000  # the largest number of seconds that a timestamp has; Spark takes larger ones modulo 2^64
 
 

@@ -16,6 +16,8 @@ from clash.records.wording import type_name
 
 Parsed = tuple[pa.Array, list[int]]
 
+DECIMAL = r"^[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,5})?$"  # without white space, which Spark's readers do not allow
+
 _WITHOUT_ZONE = (
     r"^[\x00-\x20\x7f]*[+-]?[0-9]{4,7}(-[0-9]{1,2}(-[0-9]{1,2}([ T][0-9]{1,2}(:[0-9]{1,2}(:[0-9]{1,2}(\.[0-9]*)?)?)?)?)?)?[\x00-\x20\x7f]*$"
 )
