@@ -26,6 +26,14 @@ def test_fields_in_order_with_nulls() -> None:
     assert (decoded.accepted, decoded.rejected) == (None, {})
 
 
+def test_lines_that_are_split_at_once_and_one_by_one() -> None:
+    """The same fields, whatever else is in the batch."""
+    plain = [b"1,x,2.5", b",,", b"3,y z,"]
+    with_quotes = decode(RecordFormat("csv", COLUMNS), [*plain, b'4,"q",1'], "UTC")
+    assert {name: array[:3] for name, array in with_quotes.columns.items()} == reads(*plain).columns
+    assert decode(RecordFormat("csv", (("a", "string"),)), [b"x", b"", b"y"], "UTC").rejected == {1: "empty value"}
+
+
 def test_another_separator() -> None:
     decoded = reads(b'1|"a|b"|2', b"2|a,b|3", separator="|")
     assert decoded.columns["name"].to_pylist() == ["a|b", "a,b"]

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 from collections.abc import Iterator
 
 import pyarrow as pa
 
 from clash.errors import OptionError, with_context
 from clash.expressions.arrow_types import arrow_type
+from clash.records.avro_schema import columns_of_avro, has_aliases
 from clash.records.record_format import RecordFormat
 
-_LIBRARIES = {"json": "msgspec"}
+_LIBRARIES = {"json": "msgspec", "avro": "fastavro"}
 _CORRUPT = "_corrupt_record"  # which Spark's readers fill themselves
 
 
@@ -30,6 +32,22 @@ def check_format(format: RecordFormat, stream: str) -> None:
     if format.kind == "csv" and (len(format.separator) != 1 or format.separator in '"\\\r\n\0'):
         raise OptionError("a separator is one character", f"{format.separator!r} ({where})", "write separator=';' or such")
     _check_library(format.kind, where)
+    if format.kind == "avro":
+        _check_avro(format, where)
+
+
+def _check_avro(format: RecordFormat, where: str) -> None:
+    if format.schema is None:
+        raise OptionError("Avro needs a schema", where, "pass the text of an .avsc file, or the address of a schema registry")
+    try:
+        derived = columns_of_avro(format.schema)
+    except OptionError as error:
+        raise with_context(error, where) from None
+    if format.registry and has_aliases(json.loads(format.schema)):
+        raise OptionError("aliases in an Avro schema are not supported", where, "rename the column in a query instead")
+    if derived != format.columns:
+        declared = ", ".join(f"{name} {kind}" for name, kind in derived)
+        raise OptionError("the columns are not those of the Avro schema", f"{_listed(format)} ({where})", f"the schema has {declared}")
 
 
 def _check_json_names(format: RecordFormat, where: str) -> None:

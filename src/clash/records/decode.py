@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from clash.expressions.arrow_types import arrow_type
+from clash.records.avro_decoder import decode_avro
 from clash.records.csv_decoder import decode_csv
 from clash.records.json_decoder import decode_json
 from clash.records.record_format import Decoded, RecordFormat
@@ -20,7 +21,7 @@ def decode(format: RecordFormat, values: Sequence[bytes | None], timezone: str) 
     """The columns of all records that fit the format, and the reason for each other record.
 
     All declared columns are read, so that whether a record is rejected does not depend on queries. Timestamps without a zone are in
-    `timezone`. The format has passed `check_format`.
+    `timezone`. The format has passed `check_format`. Raises UnknownSchema for Avro of a schema that is not in `format.registry`.
     """
     if format.kind == "raw":
         return Decoded({name: pa.array(values, pa.binary()) for name, _ in format.columns}, None, {})
@@ -49,4 +50,8 @@ def _decode_csv(format: RecordFormat, values: Sequence[bytes], timezone: str) ->
     return decode_csv(format.columns, format.separator, values, timezone)
 
 
-_DECODERS: dict[str, Decoder] = {"json": _decode_json, "csv": _decode_csv}
+def _decode_avro(format: RecordFormat, values: Sequence[bytes], timezone: str) -> tuple[dict[str, pa.Array], dict[int, str]]:
+    return decode_avro(format, values)
+
+
+_DECODERS: dict[str, Decoder] = {"json": _decode_json, "csv": _decode_csv, "avro": _decode_avro}
