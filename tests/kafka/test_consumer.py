@@ -146,9 +146,39 @@ def test_a_partition_that_was_fetched_far_ahead_and_is_read_elsewhere(kafka_serv
     read(kafka_server, OffsetRange(topic, 1, 0, 20_000), OffsetRange(topic, 0, 10, 20))  # meanwhile partition 0 is fetched ahead
     reader = consumer._readers[check_options(kafka_server.servers, {})]
     assert reader._partitions[topic, 0].is_paused
+    assert reader._partitions[topic, 0].held_bytes < 2_000_000
     assert len(read(kafka_server, OffsetRange(topic, 0, 15_000, 20_000))) == 5_000
     read(kafka_server, OffsetRange(topic, 1, 0, 20_000), OffsetRange(topic, 0, 10, 20))
     assert len(read(kafka_server, OffsetRange(topic, 0, 20, 20_000))) == 19_980
+
+
+def test_a_range_beyond_the_end_is_missing(kafka_server: KafkaServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(consumer, "_STALLED", 1.0)
+    topic = filled(kafka_server, "short", 60)
+    rest = expected(topic, 1, OffsetRange(topic, 0, 50, 60))
+    assert read(kafka_server, OffsetRange(topic, 0, 50, 100)) == [*rest, Missing(topic, 0, 60, 100, False)]
+    kafka_server.produce(topic, [f"{at}" for at in range(60, 70)])
+    assert len(read(kafka_server, OffsetRange(topic, 0, 60, 70))) == 10
+
+
+def test_a_deleted_topic_is_named(kafka_server: KafkaServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(consumer, "_STALLED", 1.0)
+    topic = filled(kafka_server, "vanishing", 10)
+    assert len(read(kafka_server, OffsetRange(topic, 0, 0, 10))) == 10
+    kafka_server.delete(topic)
+    with pytest.raises(SourceError, match="a Kafka topic cannot be read") as caught:
+        read(kafka_server, OffsetRange(topic, 0, 10, 20))
+    assert topic in caught.value.detail
+
+
+def test_partitions_that_are_not_read_any_more_are_not_fetched(kafka_server: KafkaServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(consumer, "_MAX_UNUSED", 3)
+    topic = filled(kafka_server, "unused", 200, 2)
+    read(kafka_server, OffsetRange(topic, 0, 0, 10))
+    for at in range(0, 50, 10):
+        read(kafka_server, OffsetRange(topic, 1, at, at + 10))
+    assert (topic, 0) not in consumer._readers[check_options(kafka_server.servers, {})]._partitions
+    assert len(read(kafka_server, OffsetRange(topic, 0, 10, 100))) == 90
 
 
 @pytest.mark.parametrize("parts", [1, 2, 5, 40])

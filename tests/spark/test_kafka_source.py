@@ -17,6 +17,8 @@ from tests.servers import KafkaServer
 
 import clash
 from clash.errors import OptionError, SourceError
+from clash.kafka.client_options import check_options, for_spark
+from clash.kafka.topics import list_topics
 
 from .files import COLUMNS, JOIN, WITHIN, counted, table
 
@@ -230,6 +232,24 @@ def test_parts_of_records_as_columns(spark: Any, checkpoint: str, topics: Topics
     assert row["at"].timestamp() == 1_700_000_000.123
 
 
+def test_a_timestamp_that_is_out_of_range(spark: Any, checkpoint: str, kafka_server: KafkaServer) -> None:
+    """A producer that writes nanoseconds."""
+    topic = f"t{uuid4().hex[:8]}"
+    kafka_server.create(topic, config={"message.timestamp.after.max.ms": str(2**63 - 1)})
+    records = [{"value": b'{"a": 1}', "timestamp": 10**18}, {"value": b"bad", "timestamp": 10**18}, {"value": b'{"a": 2}'}]
+    kafka_server.produce(topic, records)
+    engine = clash.Engine(spark, checkpoint)
+    source = clash.sources.Kafka(spark, kafka_server.servers)
+    engine.stream("R", source.json(topic, "a long", timestamp="at"))
+    engine.query("q", "SELECT R.a, R.at FROM R")
+    run = engine.start(available_now=True)
+    assert run.await_termination(300)
+    assert [row["a"] for row in results(run).to_pylist()] == [2]
+    rejected = run.rejected("R").toArrow().sort_by("offset").to_pylist()
+    assert [(row["offset"], row["timestamp"]) for row in rejected] == [(0, None), (1, None)]
+    assert rejected[0]["reason"] == "its timestamp is out of range"
+
+
 def test_wrong_arguments(spark: Any) -> None:
     kafka = clash.sources.Kafka(spark, "127.0.0.1:1", options={"sasl.password": "secret", "sasl.mechanism": "PLAIN"})
     assert "secret" not in repr(kafka) + str(kafka)
@@ -239,6 +259,11 @@ def test_wrong_arguments(spark: Any) -> None:
         lambda: clash.sources.Kafka(spark, "h:1", max_rows=0),
         lambda: clash.sources.Kafka(spark, "h:1", on_loss="ignore"),
         lambda: clash.sources.Kafka(spark, "h:1", options={"group.id": "x"}),
+        lambda: clash.sources.Kafka(spark, "h:1", options={"enable.partition.eof": False}),
+        lambda: clash.sources.Kafka(spark, "h:1", options={"error_cb": "secret"}),
+        lambda: list_topics(check_options("127.0.0.1:1", {"security.protocol": "secret"})),
+        lambda: list_topics(check_options("127.0.0.1:1", {"no.such.option": "secret"})),
+        lambda: for_spark(check_options("127.0.0.1:1", {"ssl.key.location": "/no/such/file"})),
         lambda: clash.sources.Kafka(None, "h:1"),
         lambda: kafka.json("a b", "a long"),
         lambda: kafka.json("a", "a lon"),

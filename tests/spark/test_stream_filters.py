@@ -55,7 +55,19 @@ def test_same_rows_as_spark(spark: Any, condition: str) -> None:
 
 @pytest.mark.parametrize(
     "condition",
-    ["n + 1 > 2", "lower(kind) = 'a'", "CAST(kind AS int) = 1", "d = double('NaN')", "id > rand()", "kind LIKE 'a%'", "n BETWEEN 0 AND 3"],
+    [
+        "n + 1 > 2",
+        "lower(kind) = 'a'",
+        "CAST(kind AS int) = 1",
+        "d = double('NaN')",
+        "id > rand()",
+        "kind LIKE 'a%'",
+        "n BETWEEN 0 AND 3",
+        "id > unix_seconds(current_timestamp()) - 3600",
+        "id > unix_timestamp()",
+        "kind = current_user()",
+        "hour(current_timestamp()) < 12 OR n = 1",
+    ],
 )
 def test_what_may_mean_something_else_or_raise_is_left_to_spark(spark: Any, condition: str) -> None:
     with pytest.raises(UnconvertedError):

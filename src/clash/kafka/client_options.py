@@ -7,6 +7,7 @@ are never printed, and reach tasks as their arguments alone.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 
 from clash.errors import OptionError
 
@@ -16,6 +17,8 @@ _OURS = {
     "group.id": "offsets are kept in the checkpoint, and no group is joined",
     "enable.auto.commit": "offsets are kept in the checkpoint",
     "auto.offset.reset": "write starting= and on_loss=",
+    "enable.auto.offset.store": "offsets are kept in the checkpoint",
+    "enable.partition.eof": "the end of a partition is needed to know that a batch is complete",
 }
 _JAAS = {
     "PLAIN": "org.apache.kafka.common.security.plain.PlainLoginModule",
@@ -23,7 +26,9 @@ _JAAS = {
     "SCRAM-SHA-512": "org.apache.kafka.common.security.scram.ScramLoginModule",
 }
 _SASL = ("sasl.mechanism", "sasl.mechanisms", "sasl.username", "sasl.password")
-_LIBRDKAFKA_ONLY = ("ssl.ca.location", "ssl.certificate.location", "ssl.key.location", "ssl.key.password", "debug", "log_level")
+_PEM = {"ssl.certificate": "ssl.keystore.certificate.chain", "ssl.key": "ssl.keystore.key", "ssl.ca": "ssl.truststore.certificates"}
+_PEM_OPTIONS = tuple(f"{name}.{form}" for name in _PEM for form in ("location", "pem"))
+_LIBRDKAFKA_ONLY = (*_PEM_OPTIONS, "debug", "log_level")
 
 
 def check_options(servers: object, options: object) -> Options:
@@ -36,7 +41,7 @@ def check_options(servers: object, options: object) -> Options:
         name = key.removeprefix("kafka.")
         if name in _OURS:
             raise OptionError("an option of Kafka is set by the engine", f"options[{key!r}]", _OURS[name])
-        if not isinstance(value, str | int | float | bool):
+        if name.endswith("_cb") or not isinstance(value, str | int | float | bool):
             raise OptionError("an option of Kafka is not text", f"options[{key!r}] is a {type(value).__name__}", "write text or a number")
     found = {key.removeprefix("kafka."): str(value).lower() if isinstance(value, bool) else str(value) for key, value in options.items()}
     mechanism = found.get("sasl.mechanism", found.get("sasl.mechanisms"))
@@ -60,9 +65,22 @@ def for_spark(options: Options) -> dict[str, str]:
     if mechanism in _JAAS and "sasl.username" in given:
         user, password = (_quoted(given.get(f"sasl.{name}", "")) for name in ("username", "password"))
         java["sasl.jaas.config"] = f"{_JAAS[mechanism]} required username={user} password={password};"
-    if "ssl.ca.location" in given:
-        java |= {"ssl.truststore.type": "PEM", "ssl.truststore.location": given["ssl.ca.location"]}
+    for name, java_name in _PEM.items():
+        pem = given.get(f"{name}.pem") or _content(given.get(f"{name}.location"), f"{name}.location")
+        if pem is not None:
+            java |= {java_name: pem, "ssl.truststore.type" if name == "ssl.ca" else "ssl.keystore.type": "PEM"}
     return {f"kafka.{key}": value for key, value in java.items()}
+
+
+def _content(path: str | None, option: str) -> str | None:
+    """Java's client takes certificates and keys as text: it does not have librdkafka's options for their files."""
+    if path is None:
+        return None
+    try:
+        return Path(path).read_text()
+    except (OSError, UnicodeDecodeError) as error:
+        hint = "name a PEM file that the driver can read"
+        raise OptionError("a file for Kafka cannot be read", f"options[{option!r}]: {type(error).__name__}", hint) from None
 
 
 def _quoted(text: str) -> str:

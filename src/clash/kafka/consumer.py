@@ -18,7 +18,10 @@ from clash.kafka.offset_ranges import OffsetRange
 
 PATIENCE = 60.0  # seconds without a record, after which a batch fails
 _AT_ONCE = 10_000  # records
-_MAX_HELD = 20_000  # records of a partition that the batch does not read
+_MAX_HELD = 32 << 20  # bytes of partitions that the batch does not read; fetching of more is paused
+_MAX_UNUSED = 50  # batches after which a partition that none of them reads is not fetched any more
+_MAX_CLIENTS = 4  # of a process; the one that was used least recently is closed
+_STALLED = 5.0  # seconds without a record, after which it is checked whether there are any
 _WAIT = 0.2  # seconds
 _REPEATED = "a new start repeats the batch, when Kafka can be read again"
 _SETTINGS: Mapping[str, Any] = {
@@ -52,13 +55,14 @@ class Missing(NamedTuple):
 
 def read_ranges(options: Options, ranges: Sequence[OffsetRange], patience: float = PATIENCE) -> Iterator[list[Any] | Missing]:
     """Lists of messages, each of one partition, and what is missing. SourceError if Kafka does not answer, or a topic is gone."""
-    if options not in _readers:
-        _readers[options] = _Reader(options)
-    reader = _readers[options]
+    reader = _readers.pop(options, None) or _Reader(options)
+    _readers[options] = reader  # the last one is the one that was used last
+    while len(_readers) > _MAX_CLIENTS:
+        _readers.pop(next(iter(_readers))).close()
     try:
         yield from reader.read(ranges, patience)
     except BaseException:
-        del _readers[options]  # its state is unknown
+        _readers.pop(options, None)  # its state is unknown
         reader.close()
         raise
 
@@ -74,6 +78,12 @@ class _Partition:
         self.end = offset
         """Kafka has said that there are no records before it, beside those that were returned or are held."""
         self.is_paused = self.is_misplaced = False
+        self.unused = 0
+        """Batches since one has read the partition."""
+
+    @property
+    def held_bytes(self) -> int:
+        return sum(map(len, self.held))
 
     def take(self, end: int) -> list[Any]:
         """The held records before `end`."""
@@ -115,52 +125,82 @@ class _Reader:
                 each = OffsetRange(each.topic, each.partition, 0, each.end, is_new=True)
             wanted[each.topic, each.partition] = each
         self._assign(wanted)
-        progressed = time.monotonic()
+        progressed = checked = time.monotonic()
         while True:
             for place, each in list(wanted.items()):
                 partition = self._partitions[place]
                 records = partition.take(each.end)
                 if records:
                     yield records
-                if partition.next >= each.end:
+                if partition.is_misplaced and partition.next < each.end:
+                    yield from self._replace(place, each)
+                    progressed = time.monotonic()
+                if self._partitions[place].next >= each.end:
                     del wanted[place]
             if not wanted:
                 return
             if self._fetch(wanted):
-                progressed = time.monotonic()
-            for place in [place for place in wanted if self._partitions[place].is_misplaced]:
-                yield from self._replace(place, wanted[place])
-                progressed = time.monotonic()
-            if time.monotonic() - progressed > patience:
+                progressed = checked = time.monotonic()
+            if time.monotonic() - checked > min(_STALLED, patience):
+                checked = time.monotonic()
+                yield from self._beyond_end(wanted)
+            if wanted and time.monotonic() - progressed > patience:
                 topic, number = next(iter(wanted))
                 where = f"topic {topic}, partition {number}, offset {self._partitions[topic, number].next}"
                 problem = f"; {self._last_problem}" if self._last_problem else ""
                 raise SourceError("Kafka does not answer", f"{where}: no record for {patience:g} s{problem}", _REPEATED)
 
+    def _beyond_end(self, wanted: dict[Place, OffsetRange]) -> Iterator[Missing]:
+        """What is missing because the partition ends before the range does: the topic was made again, or has lost its last records. Such
+        ranges are not wanted any more. Raises if the topic is gone."""
+        from confluent_kafka import KafkaException
+
+        for place, each in list(wanted.items()):
+            try:
+                topic = self._consumer.list_topics(place[0], timeout=_STALLED).topics.get(place[0])
+                if topic is None or topic.error is not None or place[1] not in topic.partitions:
+                    detail = f"topic {place[0]}, partition {place[1]}: it does not exist any more"
+                    raise SourceError("a Kafka topic cannot be read", detail, _REPEATED)
+                _, high = self._consumer.get_watermark_offsets(_topic_partition(place), timeout=_STALLED)
+            except KafkaException as error:
+                self._last_problem = str(error.args[0].str())
+                return
+            if high < each.end:
+                yield Missing(*place, max(high, self._partitions[place].next), each.end, each.is_new)
+                self._unassign(place)
+                del wanted[place]
+
     def _assign(self, wanted: Mapping[Place, OffsetRange]) -> None:
+        for place, partition in list(self._partitions.items()):
+            partition.unused = 0 if place in wanted else partition.unused + 1
+            if partition.unused > _MAX_UNUSED:
+                self._unassign(place)
         for place, each in wanted.items():
-            partition = self._partitions.get(place)
-            if partition is None or partition.next != each.start:
+            known = self._partitions.get(place)
+            if known is None or known.next != each.start or known.is_misplaced:
                 self._move(place, each.start)
-            elif partition.is_paused:
+            elif known.is_paused:
                 self._consumer.resume([_topic_partition(place)])
-                partition.is_paused = False
+                known.is_paused = False
 
     def _move(self, place: Place, offset: int) -> None:
         """Assigns a partition anew: unlike a seek, that does not need a partition that is being fetched."""
-        before = self._partitions.get(place)
-        if before is not None:
-            if before.is_paused:
-                self._consumer.resume([_topic_partition(place)])  # otherwise it stays paused when it is assigned again
-            self._consumer.incremental_unassign([_topic_partition(place)])
+        if place in self._partitions:
+            self._unassign(place)
         self._consumer.incremental_assign([_topic_partition(place, offset)])
         self._partitions[place] = _Partition(offset)
 
+    def _unassign(self, place: Place) -> None:
+        if self._partitions.pop(place).is_paused:
+            self._consumer.resume([_topic_partition(place)])  # otherwise it stays paused when it is assigned again
+        self._consumer.incremental_unassign([_topic_partition(place)])
+
     def _fetch(self, wanted: Mapping[Place, OffsetRange]) -> bool:
-        """Holds what arrives; whether anything did. A call with a timeout waits for as many records as it asks for."""
+        """Holds what arrives; whether the batch gets on by it. A call with a timeout waits for as many records as it asks for."""
         messages = self._consumer.consume(1, _WAIT)
         if messages:
             messages += self._consumer.consume(_AT_ONCE, 0)
+        found = False
         for message in messages:
             place: Place = (str(message.topic()), int(message.partition() or 0))
             partition = self._partitions.get(place)
@@ -168,12 +208,21 @@ class _Reader:
                 continue
             if message.error() is not None:
                 self._note_event(partition, place, message)
-                continue
-            partition.held.append(message)
-            if place not in wanted and len(partition.held) > _MAX_HELD and not partition.is_paused:
+                found = found or (place in wanted and partition.end >= wanted[place].end)
+            else:
+                partition.held.append(message)
+                found = found or place in wanted
+        self._limit_held(wanted)
+        return found
+
+    def _limit_held(self, wanted: Mapping[Place, OffsetRange]) -> None:
+        held = {place: partition for place, partition in self._partitions.items() if place not in wanted and partition.held}
+        if sum(partition.held_bytes for partition in held.values()) <= _MAX_HELD:
+            return
+        for place, partition in held.items():
+            if not partition.is_paused:
                 self._consumer.pause([_topic_partition(place)])
                 partition.is_paused = True
-        return bool(messages)
 
     def _note_event(self, partition: _Partition, place: Place, message: Any) -> None:
         from confluent_kafka import KafkaError
@@ -191,7 +240,13 @@ class _Reader:
 
     def _replace(self, place: Place, each: OffsetRange) -> Iterator[Missing]:
         """Goes on at the first offset that Kafka has, if there is one before the end of the range."""
-        low, high = self._consumer.get_watermark_offsets(_topic_partition(place), timeout=PATIENCE)
+        from confluent_kafka import KafkaException
+
+        try:
+            low, high = self._consumer.get_watermark_offsets(_topic_partition(place), timeout=PATIENCE)
+        except KafkaException as error:
+            detail = f"topic {place[0]}, partition {place[1]}: {error.args[0].str()}"
+            raise SourceError("Kafka does not answer", detail, _REPEATED) from None
         at = self._partitions[place].next
         first = min(low, each.end) if low > at else each.end if at > high else at
         if first > at:

@@ -38,7 +38,8 @@ REJECTED_SCHEMA = pa.schema(
         ("value", pa.binary()),
     ]
 )
-_NO_TIME = "no event time"
+_NO_TIME, _BAD_TIMESTAMP = "no event time", "its timestamp is out of range"
+_MAX_MILLIS = ((1 << 63) - 1) // 1000  # whose microseconds are a 64-bit number
 
 
 @dataclass(frozen=True)
@@ -96,6 +97,14 @@ def _missing(missing: Missing, streams: Sequence[str], on_loss: OnLoss) -> Itera
 def _rows(stream: str, read: TopicRead, messages: Sequence[Any], timezone: str) -> Iterator[Arrival]:
     decoded = decode(read.format, [message.value() for message in messages], timezone)
     reasons, accepted, columns = dict(decoded.rejected), decoded.accepted, dict(decoded.columns)
+    if "timestamp" in read.metadata.values():
+        outside = {at for at, message in enumerate(messages) if abs(message.timestamp()[1]) > _MAX_MILLIS} - reasons.keys()
+        if outside:
+            reasons |= dict.fromkeys(outside, _BAD_TIMESTAMP)
+            numbers = np.arange(len(messages)) if accepted is None else accepted
+            inside = np.flatnonzero(~np.isin(numbers, list(outside)))
+            columns = {name: column.take(pa.array(inside)) for name, column in columns.items()}
+            accepted = numbers[inside]
     kept = messages if accepted is None else [messages[at] for at in accepted.tolist()]
     for name, source in read.metadata.items():
         if name in read.columns or name == read.time:
@@ -123,9 +132,10 @@ def _metadata(source: Metadata, messages: Sequence[Any]) -> pa.Array:
 
 
 def _timestamps(messages: Sequence[Any]) -> pa.Array:
-    """NULL for a record without one."""
+    """NULL for a record without one, or with one that is out of range."""
     found = [message.timestamp() for message in messages]  # kind, and milliseconds
-    return pa.array([millis * 1000 if kind else None for kind, millis in found], pa.int64()).cast(pa.timestamp("us", "UTC"))
+    micros = [millis * 1000 if kind and abs(millis) <= _MAX_MILLIS else None for kind, millis in found]
+    return pa.array(micros, pa.int64()).cast(pa.timestamp("us", "UTC"))
 
 
 def _rejected(records: Sequence[tuple[Any, str]]) -> pa.RecordBatch:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Mapping
 
@@ -29,12 +30,17 @@ def check_topics(options: Options, topics: Mapping[str, str]) -> None:
 
 
 def list_topics(options: Options) -> list[str]:
-    from confluent_kafka import KafkaException
+    from confluent_kafka import KafkaError, KafkaException
     from confluent_kafka.admin import AdminClient
 
     try:
         return list(AdminClient({"log_level": 2, **for_librdkafka(options)}).list_topics(timeout=_SECONDS).topics)
     except KafkaException as error:
+        if error.args[0].code() == KafkaError._INVALID_ARG:  # its text has the value, which may be secret
+            named = re.search(r'property:? "([^"]+)"', error.args[0].str())
+            detail = f"options[{named[1]!r}]" if named is not None else "one of them"
+            hint = "the options are those of librdkafka, and of Spark's client where the names are the same"
+            raise OptionError("an option of Kafka is refused by its client", detail, hint) from None
         servers = dict(options)["bootstrap.servers"]
         raise SourceError(
             "Kafka cannot be reached",

@@ -1,6 +1,7 @@
 """The streams of a Spark query that tasks read from Kafka: the offsets that Spark has assigned to a batch.
 
-Invariant: only Spark decides about offsets. Here its decision is read from the plan of the batch, which has one leaf per stream.
+Invariant: only Spark decides about offsets. Here its decision is read from the plan of the batch, where a source is known by the ids of its
+columns.
 """
 
 from __future__ import annotations
@@ -35,22 +36,23 @@ class KafkaBatch:
 
 
 class KafkaStreams:
-    """`leaves`: by stream, the place of its leaf in the plan of the Spark query."""
+    """`columns`: by stream, Spark's columns of its source, as text with their ids: what a leaf of a plan is known by."""
 
-    def __init__(self, spark: Any, streams: Mapping[str, KafkaStream], leaves: Mapping[str, int]) -> None:
-        self.spark, self.streams, self.leaves = spark, streams, leaves
+    def __init__(self, spark: Any, streams: Mapping[str, KafkaStream], columns: Mapping[str, str]) -> None:
+        self.spark, self.streams, self.columns = spark, streams, columns
 
     def batch(self, plan: LoadedPlan) -> KafkaBatch:
         """The records of the streams of the plan in the batch that the calling thread, one of the Spark query's, works on."""
         identity = self.spark.sparkContext.getLocalProperty("sql.streaming.queryId")
         leaves = self.spark._jsparkSession.streams().get(identity).streamingQuery().lastExecution().logical().collectLeaves()
+        by_columns = {str(leaf.output()): leaf for leaf in (leaves.apply(at) for at in range(leaves.size()))}
         reads: dict[Kafka, dict[str, TopicRead]] = {}
         offsets: dict[Kafka, tuple[Any, Any]] = {}  # before and after the batch
         for name, stream in self.streams.items():
             if name not in plan.ingest:
                 continue
             if stream.source not in offsets:
-                offsets[stream.source] = _offsets(leaves.apply(self.leaves[name]))
+                offsets[stream.source] = _offsets(by_columns[self.columns[name]])
             reads.setdefault(stream.source, {})[name] = _topic_read(stream, plan, name)
         found: list[tuple[Kafka, list[OffsetRange], Mapping[str, TopicRead]]] = []
         for source, taken in reads.items():
@@ -66,8 +68,11 @@ def _topic_read(stream: KafkaStream, plan: LoadedPlan, name: str) -> TopicRead:
 
 def _offsets(leaf: Any) -> tuple[Any, Any]:
     """What Spark has recorded for the source before and after the batch; nothing where the batch has none of it."""
-    if not str(leaf.getClass().getSimpleName()).startswith("StreamingDataSourceV2"):
+    kind = str(leaf.getClass().getSimpleName())
+    if kind == "LocalRelation":
         return {}, {}
+    if not kind.startswith("StreamingDataSourceV2"):
+        raise AssertionError(f"a source of Kafka is planned as {kind}")
     start, end = leaf.startOffset(), leaf.endOffset()
     return (json.loads(start.get().json()) if start.isDefined() else {}), json.loads(end.get().json())
 

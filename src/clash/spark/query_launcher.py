@@ -39,6 +39,7 @@ class QueryLauncher:
         self.plain: PlainStreams | None = None  # where all streams are plain files: Spark is to read none of them
         self.shared: FileStreams | None = None  # the one source of plain files
         self.kafka: Mapping[str, KafkaStream] = {}  # which tasks read
+        self.kafka_columns: Mapping[str, str] = {}  # by such a stream, Spark's columns of its source
         self.leaves: Mapping[str, int] = {}  # by stream, the place of its first leaf in the plan of the Spark query
         self._sources = len(frames)  # so many of the source order are read; a stream that is added later waits for a query
         self._read: frozenset[str] = frozenset()
@@ -54,6 +55,7 @@ class QueryLauncher:
         self._order, self._read = tuple(read), frozenset(read)
         self.kafka = kafka_streams(self.frames, read)
         frames = spark_frames({name: self.frames[name] for name in read})
+        self.kafka_columns = {name: str(frames[name]._jdf.queryExecution().analyzed().output()) for name in self.kafka}
         self.leaves = dict(zip(read, accumulate((count_leaves(frames[name]) for name in read), initial=0), strict=False))
         types = {name: {field.name: field.dataType.simpleString() for field in frames[name].schema.fields} for name in read}
         ingest = {name: plan.ingest[name].columns if name in plan.ingest and name not in self.kafka else () for name in read}

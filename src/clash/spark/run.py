@@ -126,7 +126,7 @@ class Run:
         self._batches.launched(
             columns,
             None if plain is None else ParquetStreams(self._spark, plain, leaves, self._launcher.shared),
-            KafkaStreams(self._spark, kafka, leaves) if kafka else None,
+            KafkaStreams(self._spark, kafka, self._launcher.kafka_columns) if kafka else None,
         )
         return self._launcher.start(packed, batch), columns
 

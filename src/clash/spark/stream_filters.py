@@ -43,7 +43,7 @@ def to_expression(condition: Any, columns: Mapping[int, str], relation: Relation
     kind, name = str(condition.dataType().simpleString()), str(condition.getClass().getSimpleName())
     if kind not in _TYPES:
         raise UnconvertedError(kind)
-    if condition.foldable():
+    if condition.foldable() and _has_only_literals(condition):
         return _literal(condition.eval(None), kind)
     if name == "AttributeReference":
         return Col(relation, columns[condition.exprId().id()], kind)
@@ -55,6 +55,12 @@ def to_expression(condition: Any, columns: Mapping[int, str], relation: Relation
     if (name in _COMPARISONS and len(types) == 1) or name in _NULL_TESTS or (name in _CONNECTIVES and types == {_BOOLEAN}):
         return Call({**_COMPARISONS, **_NULL_TESTS, **_CONNECTIVES}[name], args, _BOOLEAN)
     raise UnconvertedError(name)
+
+
+def _has_only_literals(expression: Any) -> bool:
+    """Whether it has one value for ever. The current time, or the current user, is foldable for one batch."""
+    leaves = expression.collectLeaves()
+    return all(leaves.apply(at).getClass().getSimpleName() == "Literal" for at in range(leaves.size()))
 
 
 def _literal(value: Any, kind: str) -> Lit:
