@@ -3,10 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -16,41 +12,25 @@ from .cases import ALL, TIMES
 from .clock_changes import CHANGES, CONVERSIONS, DIFFERENCES, SUMS, clock_table, literals
 from .harness import STREAM, answers, expression, plain, raising, same, table, without
 
-_ROOT = Path(__file__).parents[2]
 _ROWS = 110
 _AT_ONCE = 40
 _RAISING_ROWS = int(os.environ.get("CLASH_RAISING_ROWS", "1"))  # each one is a job: look at more of them when something changes
 
 
 @pytest.fixture(scope="module")
-def spark() -> Iterator[Any]:
-    home = subprocess.run([_ROOT / "scripts/java.sh", "find"], capture_output=True, text=True, check=False).stdout.strip()
-    if not home:
-        pytest.skip("no Java")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("JAVA_HOME", home)
-        patch.setenv("PYSPARK_PYTHON", sys.executable)
-        from pyspark.sql import SparkSession
-
-        from clash.spark.java_classes import JAR
-
-        session = (
-            SparkSession.builder.master("local[1]")
-            .config("spark.ui.enabled", "false")
-            .config("spark.sql.shuffle.partitions", "1")
-            .config("spark.sql.adaptive.enabled", "false")
-            .config("spark.driver.bindAddress", "127.0.0.1")
-            .config("spark.driver.extraJavaOptions", "-XX:TieredStopAtLevel=1")
-            .config("spark.driver.extraClassPath", str(JAR))  # other tests use the JVM, too, which stays
-            .config("spark.sql.codegen.wholeStage", "false")  # so few rows are not worth a compilation
-            .config("spark.sql.codegen.factoryMode", "NO_CODEGEN")
-            .config("spark.sql.session.timeZone", "UTC")
-            .config("spark.sql.execution.arrow.pyspark.enabled", "true")
-            .getOrCreate()
-        )
-        session.sparkContext.setLogLevel("OFF")
-        yield session
-        session.stop()
+def spark(spark: Any) -> Any:
+    """A session of its own in the Spark of all tests: so few rows are not worth a compilation, nor many partitions."""
+    session = spark.newSession()
+    for name, value in {
+        "spark.sql.shuffle.partitions": "1",
+        "spark.sql.adaptive.enabled": "false",
+        "spark.sql.codegen.wholeStage": "false",
+        "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.execution.arrow.pyspark.enabled": "true",
+    }.items():
+        session.conf.set(name, value)
+    return session
 
 
 def _view(spark: Any, data: pa.Table) -> None:
