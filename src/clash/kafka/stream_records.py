@@ -7,7 +7,7 @@ record and the stream's declaration alone, and not on what queries read.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -19,7 +19,8 @@ from clash.kafka.client_options import Options
 from clash.kafka.consumer import Missing, read_ranges
 from clash.kafka.offset_ranges import OffsetRange
 from clash.protocol.arrivals import Arrival, Lost, Rejected
-from clash.records import RecordFormat, decode
+from clash.records import Decoded, RecordFormat, UnknownSchema, decode
+from clash.records.schema_registry import schemas_from_registry
 
 Bad = Literal["keep", "fail"]
 OnLoss = Literal["fail", "continue"]
@@ -38,6 +39,7 @@ REJECTED_SCHEMA = pa.schema(
         ("value", pa.binary()),
     ]
 )
+_formats: dict[RecordFormat, RecordFormat] = {}  # by declared format, the one with the schemas that were found since
 _NO_TIME, _BAD_TIMESTAMP = "no event time", "its timestamp is out of range"
 _MAX_MILLIS = ((1 << 63) - 1) // 1000  # whose microseconds are a 64-bit number
 
@@ -55,6 +57,8 @@ class TopicRead:
     time: str | None
     """The column of the event time: a record without one is rejected."""
     bad: Bad
+    registry: str | None = None
+    """Where schemas are found that records name and the format does not have: the address of a schema registry."""
 
 
 @dataclass(frozen=True)
@@ -95,7 +99,7 @@ def _missing(missing: Missing, streams: Sequence[str], on_loss: OnLoss) -> Itera
 
 
 def _rows(stream: str, read: TopicRead, messages: Sequence[Any], timezone: str) -> Iterator[Arrival]:
-    decoded = decode(read.format, [message.value() for message in messages], timezone)
+    decoded = _decoded(read, [message.value() for message in messages], timezone)
     reasons, accepted, columns = dict(decoded.rejected), decoded.accepted, dict(decoded.columns)
     if "timestamp" in read.metadata.values():
         outside = {at for at, message in enumerate(messages) if abs(message.timestamp()[1]) > _MAX_MILLIS} - reasons.keys()
@@ -119,6 +123,19 @@ def _rows(stream: str, read: TopicRead, messages: Sequence[Any], timezone: str) 
             raise _bad_record(stream, messages[min(reasons)], reasons[min(reasons)])
         yield Rejected(stream, _rejected([(messages[at], reason) for at, reason in sorted(reasons.items())]))
     yield stream, pa.RecordBatch.from_arrays([columns[name] for name in read.columns], list(read.columns))
+
+
+def _decoded(read: TopicRead, values: Sequence[bytes | None], timezone: str) -> Decoded:
+    """Asks the registry for each schema that this process does not know yet."""
+    while True:
+        known = _formats.get(read.format, read.format)
+        try:
+            return decode(known, values, timezone)
+        except UnknownSchema as unknown:
+            if read.registry is None:
+                raise
+            found = schemas_from_registry(read.registry, ids=[unknown.id])
+            _formats[read.format] = replace(known, registry=(*known.registry, *found))
 
 
 def _metadata(source: Metadata, messages: Sequence[Any]) -> pa.Array:

@@ -17,7 +17,8 @@ from clash.errors import OptionError
 from clash.kafka.client_options import check_options, for_spark
 from clash.kafka.stream_records import METADATA_TYPES, Bad, Metadata, OnLoss
 from clash.kafka.topics import check_topics
-from clash.records import RecordFormat, check_format
+from clash.records import RecordFormat, check_format, columns_of_avro
+from clash.records.schema_registry import schemas_from_registry
 
 _NEEDED = ("confluent_kafka", "msgspec")
 _TOPIC_CHARACTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-")
@@ -33,6 +34,8 @@ class KafkaStream:
     metadata: Mapping[str, Metadata]
     """By column that is not a field of the value, what it has of the record."""
     bad: Bad
+    registry: str | None = None
+    """The address of the schema registry, for Avro with the ids of schemas."""
 
     @property
     def columns(self) -> dict[str, str]:
@@ -105,12 +108,45 @@ class Kafka:
         """A topic of lines of CSV without a header, with these fields in this order."""
         return self._stream(topic, RecordFormat("csv", self._fields(schema), separator=separator), bad, key, timestamp, headers)
 
+    def avro(
+        self,
+        topic: str,
+        schema: str | None = None,
+        *,
+        registry: str | None = None,
+        subject: str | None = None,
+        bad: Bad = "keep",
+        key: str | None = None,
+        timestamp: str | None = None,
+        headers: str | None = None,
+    ) -> KafkaStream:
+        """A topic of Avro values: plain ones of this schema, in JSON; or ones that name their schema in a registry at this address
+        (Confluent's form). The columns are then those of the latest schema of `subject`, which is TOPIC-value unless it is given."""
+        if (schema is None) == (registry is None):
+            hint = 'write schema="…", or registry="http://host:8081"'
+            raise OptionError("Avro needs a schema, or a registry that has it", f"topic {topic}", hint)
+        known: tuple[tuple[int, str], ...] = ()
+        if registry is not None:
+            known = schemas_from_registry(registry, subject=subject or f"{topic}-value")
+            schema = known[0][1]
+        elif subject is not None:
+            raise OptionError("a subject needs a registry", f"topic {topic}, subject={subject!r}", 'write registry="http://host:8081"')
+        record_format = RecordFormat("avro", columns_of_avro(str(schema)), schema=schema, registry=known)
+        return self._stream(topic, record_format, bad, key, timestamp, headers, registry)
+
     def raw(self, topic: str, *, key: str | None = None, timestamp: str | None = None, headers: str | None = None) -> KafkaStream:
         """A topic whose values are one binary column, `value`."""
         return self._stream(topic, RecordFormat("raw", (("value", "binary"),)), "keep", key, timestamp, headers)
 
     def _stream(
-        self, topic: str, record_format: RecordFormat, bad: Bad, key: str | None, timestamp: str | None, headers: str | None
+        self,
+        topic: str,
+        record_format: RecordFormat,
+        bad: Bad,
+        key: str | None,
+        timestamp: str | None,
+        headers: str | None,
+        registry: str | None = None,
     ) -> KafkaStream:
         if not isinstance(topic, str) or not topic or len(topic) > 249 or not set(topic) <= _TOPIC_CHARACTERS:
             raise OptionError("not the name of a Kafka topic", repr(topic), "topics have letters, digits, dots, underscores and hyphens")
@@ -127,7 +163,7 @@ class Kafka:
                 raise OptionError("not a name for another column", f"topic {topic}, {kind}={name!r}", "give a name that no field has")
             taken.add(name.lower())
             metadata[name] = kind
-        return KafkaStream(self, topic, record_format, metadata, bad)
+        return KafkaStream(self, topic, record_format, metadata, bad, registry)
 
     def _fields(self, schema: Any) -> tuple[tuple[str, str], ...]:
         try:

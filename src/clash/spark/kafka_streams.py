@@ -63,7 +63,7 @@ class KafkaStreams:
 
 def _topic_read(stream: KafkaStream, plan: LoadedPlan, name: str) -> TopicRead:
     columns = tuple(column.name for column in plan.ingest[name].columns)
-    return TopicRead(stream.topic, stream.format, stream.metadata, columns, plan.streams[name].time, stream.bad)
+    return TopicRead(stream.topic, stream.format, stream.metadata, columns, plan.streams[name].time, stream.bad, stream.registry)
 
 
 def _offsets(leaf: Any) -> tuple[Any, Any]:
