@@ -140,7 +140,8 @@ class Sampler:
 
 def read_samples(path: Path) -> list[Sample]:
     with path.open(newline="", encoding="utf-8") as file:
-        return [Sample(**{f.name: _number(line[f.name]) for f in fields(Sample)}) for line in csv.DictReader(file)]
+        # a file of an earlier version may lack a column
+        return [Sample(**{f.name: _number(line.get(f.name, "")) for f in fields(Sample)}) for line in csv.DictReader(file)]
 
 
 def _number(text: str) -> Any:
