@@ -78,6 +78,8 @@ class _Partition:
         self.end = offset
         """Kafka has said that there are no records before it, beside those that were returned or are held."""
         self.is_paused = self.is_misplaced = False
+        self.short_end: int | None = None
+        """Where the partition ended when that was last asked for, because the batch did not get on."""
         self.unused = 0
         """Batches since one has read the partition."""
 
@@ -165,8 +167,10 @@ class _Reader:
             except KafkaException as error:
                 self._last_problem = str(error.args[0].str())
                 return
-            if high < each.end:
-                yield Missing(*place, max(high, self._partitions[place].next), each.end, each.is_new)
+            partition = self._partitions[place]
+            partition.short_end, before = high, partition.short_end
+            if high < each.end and high == before:  # a leader that has just started may not know its end yet
+                yield Missing(*place, max(high, partition.next), each.end, each.is_new)
                 self._unassign(place)
                 del wanted[place]
 
