@@ -20,7 +20,7 @@ def test_all_points_are_played() -> None:
 
 def test_the_driver_is_killed_around_the_transaction(kafka_server: KafkaServer, tmp_path: Path) -> None:
     kills = KafkaKills(tmp_path, kafka_server, uuid4().hex[:12])
-    for point in TRANSACTION:
+    for point in TRANSACTION[1:]:  # the first is played without Spark, as all are: tests/delivery
         kills.kill(point)
     kills.finish()
     kills.check()

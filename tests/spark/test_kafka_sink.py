@@ -14,7 +14,7 @@ import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from tests.servers import KafkaServer
+from tests.servers import KafkaServer, PostgresServer
 
 import clash
 from clash.sinks import Kafka
@@ -171,6 +171,26 @@ def test_a_changed_sink_takes_the_results_from_then_on(job: Job) -> None:
     job.play(q=(TEXT, job.sink("-b")))
     assert job.found("-a") == before
     assert job.found("-b") == job.expected() - before
+
+
+def test_a_batch_that_spark_repeats_late_is_not_delivered_again(
+    job: Job, postgres_server: PostgresServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Spark has lost its commit of a batch, the next one was decided, and the results now go to another system."""
+    job.write(2)
+    job.play(q=(TEXT, job.sink()))
+    before = job.expected()
+    job.write(1)
+    monkeypatch.setenv("CLASH_FAILPOINT", "after-record!raise")
+    with pytest.raises(clash.ClashError, match="fail point"):
+        job.play(q=(TEXT, job.sink()))
+    monkeypatch.delenv("CLASH_FAILPOINT")
+    for file in ("1", ".1.crc"):
+        (job.root / "ck" / "spark" / "commits" / file).unlink(missing_ok=True)
+    table = f"t{job.topic}"
+    job.play(q=(TEXT, clash.sinks.Postgres(table, dsn=postgres_server.dsn, create=True)))
+    assert job.found() == before
+    assert Counter(postgres_server.query(f"SELECT a, x, y FROM {table}")) == job.expected() - before
 
 
 def test_an_older_copy_of_the_checkpoint_is_refused(job: Job) -> None:

@@ -6,7 +6,7 @@ May import `sinks`, `expressions`, `state` and below; knows neither the coordina
 |---|---|
 | `target` | `Target`: what a system has to be able to do; `Output`: the results of a query in one batch |
 | `deliveries` | `Deliveries`: all systems of a run; which batches they have, and what to do when they do not answer |
-| `kafka_target` | `KafkaTarget`: a Kafka cluster |
+| `kafka_target`, `kafka_errors` | `KafkaTarget`: a Kafka cluster |
 | `postgres_target` | `PostgresTarget`: a database of PostgreSQL |
 | `json_rows`, `avro_rows`, `postgres_rows` | the rows of a record batch as messages, or for COPY |
 """

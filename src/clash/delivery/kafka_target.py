@@ -22,7 +22,8 @@ import pyarrow as pa
 
 from clash.delivery.avro_rows import avro_rows
 from clash.delivery.json_rows import json_rows
-from clash.delivery.target import Destination, FencedError, Output, RefusedError, UnavailableError, refuse_missing
+from clash.delivery.kafka_errors import explained
+from clash.delivery.target import Destination, Output, RefusedError, UnavailableError, refuse_missing
 from clash.errors import SinkError
 from clash.expressions.value_to_text import format_values
 from clash.sinks import Kafka
@@ -262,20 +263,14 @@ class KafkaTarget:
     @contextmanager
     def _explained(self) -> Iterator[None]:
         """Errors of the client as those that `Deliveries` knows."""
-        from confluent_kafka import KafkaError, KafkaException
+        from confluent_kafka import KafkaException
 
         try:
             yield
         except TimeoutError as error:
             raise UnavailableError(f"no answer in time{self._problem}") from error
         except KafkaException as error:
-            code, text = error.args[0].code(), f"{error.args[0].str()}{self._problem}"
-            if code in (KafkaError._FENCED, KafkaError.PRODUCER_FENCED, KafkaError.INVALID_PRODUCER_EPOCH):
-                raise FencedError(text) from error
-            hint = _hint(code)
-            if hint is not None:
-                raise RefusedError(text, hint) from error
-            raise UnavailableError(text) from error
+            raise explained(error.args[0], self._problem) from error
 
 
 def key_texts(values: pa.Array, timezone: str) -> pa.Array:
@@ -292,19 +287,3 @@ def key_texts(values: pa.Array, timezone: str) -> pa.Array:
     else:
         source = "date" if pa.types.is_date(kind) else "string"
     return format_values(values, source, timezone).cast(pa.binary())
-
-
-def _hint(code: int) -> str | None:
-    """What to do about an error that stays; None for one that may pass."""
-    from confluent_kafka import KafkaError
-
-    return {
-        KafkaError.MSG_SIZE_TOO_LARGE: "set message.max.bytes in the sink's options, and max.message.bytes of the topic",
-        KafkaError._INVALID_ARG: "correct the sink's options",
-        KafkaError.TOPIC_AUTHORIZATION_FAILED: "allow the user to write to it; to create, read and write the topic that begins with clash-",
-        KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED: "allow the user to write with the transactional.id, which begins with clash-",
-        KafkaError.CLUSTER_AUTHORIZATION_FAILED: "allow the user to write with idempotence",
-        KafkaError._AUTHENTICATION: "check the user and the password in the sink's options",
-        KafkaError.SASL_AUTHENTICATION_FAILED: "check the user and the password in the sink's options",
-        KafkaError.INVALID_TRANSACTION_TIMEOUT: "set a shorter transaction.timeout.ms in the sink's options",
-    }.get(code)

@@ -148,6 +148,10 @@ class ResultHandover:
                 ) from error
 
     def _deliver(self, committed: CommittedBatch, queries: Mapping[str, LiveQuery]) -> None:
+        """A batch that Spark repeats when the next one is decided, because it has lost its commit, is delivered already, and its files may
+        be deleted."""
+        if self.coordinator.is_next_decided:
+            return
         outputs = []
         for query, paths in committed.results.items():
             live = queries[query]
