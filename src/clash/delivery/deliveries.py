@@ -24,6 +24,7 @@ _RETRY = 0.5  # seconds between two attempts
 _COMMITTED = "the results are committed; a new start hands them over"
 _LATER = "start again when it does"
 T = TypeVar("T")
+D = TypeVar("D", Destination[Any], Output[Any])
 
 
 class Delivery:
@@ -180,11 +181,8 @@ class Deliveries:
 
     def deliver(self, batch: int, outputs: Iterable[Output[Any]]) -> None:
         """One transaction per system, with the results of all queries that go there."""
-        grouped: dict[str, list[Output[Any]]] = {}
-        for output in outputs:
-            grouped.setdefault(output.sink.system, []).append(output)
         with self._lock:
-            for system, group in grouped.items():
+            for system, group in _by_system(outputs).items():
                 self._all[system].deliver(batch, group)
 
     def stop(self) -> None:
@@ -199,10 +197,10 @@ class Deliveries:
             self._all = {}
 
 
-def _by_system(destinations: Iterable[Destination[Any]]) -> Mapping[str, list[Destination[Any]]]:
-    grouped: dict[str, list[Destination[Any]]] = {}
-    for destination in destinations:
-        grouped.setdefault(destination.sink.system, []).append(destination)
+def _by_system(each: Iterable[D]) -> Mapping[str, list[D]]:
+    grouped: dict[str, list[D]] = {}
+    for one in each:
+        grouped.setdefault(one.sink.system, []).append(one)
     return grouped
 
 
