@@ -234,8 +234,10 @@ class KafkaServer:
             "transaction.state.log.min.isr": "1",
             "transaction.abort.timed.out.transaction.cleanup.interval.ms": "500",
             "group.initial.rebalance.delay.ms": "0",
-            "broker.session.timeout.ms": "1000",  # after a kill it registers again when its old session is over
-            "broker.heartbeat.interval.ms": "200",
+            # After a kill it registers again when its old session is over. One that is too short ends while the machine is busy: the broker
+            # then leads no partition, and the producers of a transaction get "not coordinator".
+            "broker.session.timeout.ms": "6000",
+            "broker.heartbeat.interval.ms": "500",
             "auto.create.topics.enable": "false",
             "log.retention.ms": "-1",  # records with times of long ago stay; a topic may have a `retention.ms` of its own,
             "log.retention.check.interval.ms": "1000",  # and tests of it do not wait for minutes

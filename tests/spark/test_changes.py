@@ -7,6 +7,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +15,11 @@ import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from py4j.clientserver import ClientServerConnection
 
 import clash
 from clash.errors import ClashError
+from clash.spark.callback_connection import CallbackConnection
 from clash.spark.query_launcher import QueryLauncher
 
 from .files import COLUMNS, JOIN, WITHIN, counted, table
@@ -289,9 +292,15 @@ def test_each_new_stream_waits_for_its_own_query(bench: Bench) -> None:
     assert {stream: sum(entry["input"].get(stream, 0) for entry in entries) for stream in COLUMNS} == dict.fromkeys(COLUMNS, 4 * 120)
 
 
-def test_what_has_ended_is_released(bench: Bench) -> None:
+def test_what_has_ended_is_released(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     """Sinks of removed queries, and the connections of the threads of Spark queries that were started again."""
-    before = _callback_threads()
+    used: set[int] = set()
+
+    def remember(connection: CallbackConnection) -> None:
+        connection._port = connection._gateway._gateway_client.get_thread_connection().socket.getpeername()[1]
+        used.add(connection._port)
+
+    monkeypatch.setattr(CallbackConnection, "remember", remember)
     bench.deliver(seconds=2)
     engine = bench.engine("R")
     engine.query("one", "SELECT R.a FROM R")
@@ -307,15 +316,22 @@ def test_what_has_ended_is_released(bench: Bench) -> None:
     run.add_query("last", "SELECT R.x FROM R", sink=clash.sinks.Memory())
     assert set(engine._sinks) == {"one", "of_S", "of_T", "last"}
     run.stop()
+    assert len(used) >= 2
     deadline = time.monotonic() + 60
-    while _callback_threads() > max(before, 2) and time.monotonic() < deadline:
+    while used & _callback_ports() and time.monotonic() < deadline:
         time.sleep(0.05)
-    assert _callback_threads() <= max(before, 2)
+    assert not used & _callback_ports()
 
 
-def _callback_threads() -> int:
-    """Of Py4J: one that accepts connections, one for the finalizer of the JVM, and one per thread of Spark that calls Python."""
-    return sum(thread.name.endswith("(run)") for thread in threading.enumerate())
+def _callback_ports() -> set[int]:
+    """Of the JVM's ends of the connections over which it calls Python; each has a thread of Py4J's in this process."""
+    ports = set()
+    for thread in threading.enumerate():
+        connection = getattr(getattr(thread, "_target", None), "__self__", None)
+        if isinstance(connection, ClientServerConnection):
+            with suppress(OSError, AttributeError):  # it is being closed
+                ports.add(connection.socket.getpeername()[1])
+    return ports
 
 
 def test_a_stream_is_kept_for_a_query_to_come(bench: Bench) -> None:

@@ -33,9 +33,10 @@ _LOG = logging.getLogger("clash.kafka")  # what the client says: a user may lowe
 if _LOG.level == logging.NOTSET:
     _LOG.setLevel(logging.CRITICAL)
 _TIMEOUT = 10.0  # seconds of one call; `Deliveries` repeats it
+_PAUSE = 0.1  # seconds before a call goes on
 _DEFAULTS: Mapping[str, Any] = {
     "linger.ms": 5,
-    "partitioner": "murmur2_random",  # as Java's producers: equal keys are in the same partition, whoever writes them
+    "partitioner": "murmur2_random",  # as Java's producers: equal keys are in the same partition, from any client
     "queue.buffering.max.kbytes": 65_536,  # of memory for messages on their way; the batch waits when they are full
     "transaction.timeout.ms": 300_000,  # a driver that dies and is not started again holds up readers so long
 }
@@ -188,8 +189,9 @@ class KafkaTarget:
             self._resume(self._producer.commit_transaction, self._commit_timeout)
 
     def _resume(self, call: Callable[[float], None], timeout: float) -> None:
-        """A call that goes on where it was when its time is over, in short pieces: the run may be stopped meanwhile."""
-        from confluent_kafka import KafkaError, KafkaException
+        """A call that goes on where it was after an error that the client calls retriable: its time is over, or the coordinator of the
+        transaction has moved or is still loading. In short pieces: the run may be stopped meanwhile."""
+        from confluent_kafka import KafkaException
 
         deadline = time.monotonic() + timeout
         while True:
@@ -197,9 +199,9 @@ class KafkaTarget:
                 call(1.0)
                 return
             except KafkaException as error:
-                is_over = error.args[0].code() == KafkaError._TIMED_OUT and error.args[0].retriable()
-                if not is_over or self.stopping.is_set() or time.monotonic() > deadline:
+                if not error.args[0].retriable() or self.stopping.is_set() or time.monotonic() > deadline:
                     raise
+                self.stopping.wait(_PAUSE)
 
     def _produce(self, batch: int, output: Output[Kafka]) -> None:
         sink, written = output.sink, 0
