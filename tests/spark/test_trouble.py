@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+from collections import Counter
 from pathlib import Path
 from threading import Event, Thread
 from typing import Any
@@ -130,3 +131,35 @@ def test_a_stop_in_a_batch_reaches_spark_as_a_short_error(
     assert run.exception is None
     assert ["InterruptedException" in str(error) and len(str(error)) < 200 for error in raised] == [True]
     assert run._supervisor.handle.exception() is None
+
+
+def test_results_of_a_dropped_query_are_handed_over_first(spark: Any, checkpoint: str, tmp_path: Path) -> None:
+    handed: Counter[int] = Counter()
+
+    def sink(df: Any, batch: int) -> None:
+        if not handed:
+            handed[batch] = 0
+            raise ValueError("the table is locked")
+        handed[batch] += df.count()
+
+    def engine(*dropped: str) -> Any:
+        made = clash.Engine(spark, checkpoint, workers=2)
+        declare(made, spark, tmp_path)
+        for name, chosen in {"q": None, "each": clash.sinks.ForeachBatch(sink)}.items():
+            if name not in dropped:
+                made.query(name, JOIN, sink=chosen)
+        return made
+
+    write(tmp_path, range(2))
+    with pytest.raises(clash.SinkError):
+        engine().start(available_now=True).await_termination(300)
+    with pytest.raises(clash.CheckpointError) as refused:
+        engine("each").start(available_now=True)
+    assert refused.value.what == "results of a query that is dropped are not handed over"
+    assert refused.value.detail.startswith("query each, batch 0:")
+    run = engine().start(available_now=True)
+    assert run.await_termination(300)
+    assert handed[0] == sum(expected(tmp_path, run.results("q").toArrow().schema).values()) > 0
+    write(tmp_path, range(2, 3))
+    assert engine("each").start(available_now=True).await_termination(300)
+    assert set(handed) == {0}

@@ -106,8 +106,15 @@ class ResultHandover:
         coordinator = self.coordinator
         is_over = coordinator.last < 0 or is_last_over or coordinator.is_next_decided
         unfinished = () if is_over else coordinator.committed_queries
+        filled = {file.destination for file in coordinator.manifest.files}
         for live in unfinished:
             _refuse_unknown_options(live, self.sinks)
+            if live.request.sink.kind == "foreach" and self.sinks[live.request] is None and live.name in filled:
+                raise CheckpointError(
+                    "results of a query that is dropped are not handed over",
+                    f"query {live.name}, batch {coordinator.last}: the run ended before its function had returned",
+                    "declare the query with its function once more and start, then remove it",
+                )
         uncertain = self._transactional(unfinished)
         declared = self._transactional((*coordinator.generation.setup.queries, *coordinator.changes.setup.queries))
         self.deliveries.begin((*uncertain, *declared), coordinator.last, uncertain)
