@@ -95,7 +95,7 @@ class Sampler:
         self._heap = min(used)
 
     def take(self, run: Any, queries: int, changes: int, compared: int) -> Sample:
-        progress = [entry for entry in run.recent_progress if entry["batch"] > self._batch]
+        progress = run._progress.recent({}, self._batch)  # not all of the last ones: their objects would be those of the driver
         self._batch = progress[-1]["batch"] if progress else self._batch
         usage, now = _usage(), time.time()
         driver, jvm, workers = usage["driver"], usage["jvm"], usage["workers"]

@@ -24,7 +24,9 @@ class Progress:
     def __init__(self, last: int) -> None:
         self.last = last
         self._lock = Lock()
-        self._recent: deque[dict[str, Any]] = deque(maxlen=_MAX_BATCHES)
+        # Batches and their entries as JSON: as hundreds of small objects each, they would fragment Python's memory.
+        self._recent: deque[tuple[int, bytes]] = deque(maxlen=_MAX_BATCHES)
+        self._latest: dict[str, Any] = {}
         self._batches = 0  # of this run, as are the totals below
         self._input: Counter[str] = Counter()
         self._late: Counter[str] = Counter()
@@ -48,23 +50,22 @@ class Progress:
             self._results.update(committed.counts)
             self._last_seen.update(dict.fromkeys(committed.counts, self._batches))
             self._forget_queries()
-            self._recent.append(
-                {
-                    "batch": committed.batch,
-                    "generation": committed.generation,
-                    "timestamp": datetime.now(UTC).isoformat(timespec="milliseconds"),
-                    "input": dict(committed.input),
-                    "input_per_second": {stream: rows / seconds for stream, rows in committed.input.items()},
-                    "late": dict(committed.late),
-                    "rejected": dict(committed.rejected),
-                    "lost": dict(committed.lost),
-                    "results": dict(committed.counts),
-                    "stores": {store: dict(size) for store, size in committed.stores.items()},
-                    "watermarks": {stream: _time_text(micros) for stream, micros in committed.watermarks.items()},
-                    "delay": self._delays(now),
-                    "seconds": {**committed.seconds, **committed.driver_seconds, "batch": seconds},
-                }
-            )
+            self._latest = {
+                "batch": committed.batch,
+                "generation": committed.generation,
+                "timestamp": datetime.now(UTC).isoformat(timespec="milliseconds"),
+                "input": dict(committed.input),
+                "input_per_second": {stream: rows / seconds for stream, rows in committed.input.items()},
+                "late": dict(committed.late),
+                "rejected": dict(committed.rejected),
+                "lost": dict(committed.lost),
+                "results": dict(committed.counts),
+                "stores": {store: dict(size) for store, size in committed.stores.items()},
+                "watermarks": {stream: _time_text(micros) for stream, micros in committed.watermarks.items()},
+                "delay": self._delays(now),
+                "seconds": {**committed.seconds, **committed.driver_seconds, "batch": seconds},
+            }
+            self._recent.append((committed.batch, json.dumps(self._latest).encode()))
 
     def _forget_queries(self) -> None:
         """A run may see any number of queries: of those that ended long ago, only the sum of their results is kept."""
@@ -75,10 +76,11 @@ class Progress:
     def _delays(self, now: float) -> dict[str, float]:
         return {stream: round(now - newest, 3) for stream, newest in self._event_times.items()}
 
-    def recent(self, durations: Durations) -> RecentProgress:
-        """The last batches, oldest first. `durations`: by batch, the milliseconds that Spark reports."""
+    def recent(self, durations: Durations, after: int = -1) -> RecentProgress:
+        """The last batches after the batch `after`, oldest first. `durations`: by batch, the milliseconds that Spark reports."""
         with self._lock:
-            return RecentProgress({**entry, "durationMs": durations.get(entry["batch"], {})} for entry in self._recent)
+            recent = [(batch, entry) for batch, entry in self._recent if batch > after]
+        return RecentProgress({**json.loads(entry), "durationMs": durations.get(batch, {})} for batch, entry in recent)
 
     def latest(self, durations: Durations, backlog: Mapping[str, Mapping[str, int]]) -> BatchProgress:
         """The last batch, the totals, and the delay and backlog of now: a run that hangs falls behind. Before the first batch of the run,
@@ -88,7 +90,7 @@ class Progress:
                 "batch": self.last, "generation": None, "timestamp": None, "input": {}, "input_per_second": {}, "late": {}, "rejected": {},
                 "lost": {}, "results": {}, "stores": {}, "watermarks": {}, "delay": {}, "seconds": {},
             }  # fmt: skip
-            entry = self._recent[-1] if self._recent else empty
+            entry = self._latest or empty
             totals = {
                 "batches": self._batches,
                 "input": dict(self._input),
