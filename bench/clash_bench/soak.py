@@ -100,7 +100,6 @@ class Soak:
         self.lives: list[_Life] = []
         self.changes = 0
         self.checks = _Checks()
-        self.samples: list[Sample] = []
         self._checking: tuple[int, Future[Verdict]] | None = None
         self._run: Any = None
 
@@ -126,6 +125,7 @@ class Soak:
     def _loop(self, seconds: float, every: float, feeder: Feeder, options: dict[str, Any], checker: Any) -> None:
         begin = time.time()
         sampler = Sampler(self.spark, self.folder / "checkpoint", begin)
+        write(self.csv, Sample, ())
         due = {"change": begin + every, "sample": begin, "check": begin + CHECKED, "collect": begin + COLLECTED}
         while (now := time.time()) < begin + seconds:
             if not self._run.is_active:
@@ -145,8 +145,7 @@ class Soak:
                     due[what] = now + COLLECTED
                 else:
                     sample = sampler.take(self._run, len(self._live()), self.changes, self.checks.results)
-                    self.samples.append(sample)
-                    write(self.csv, Sample, self.samples)
+                    write(self.csv, Sample, [sample], is_added=True)  # samples are not kept: they would be memory of the driver
                     due[what] = now + SAMPLED
             time.sleep(max(0.05, min(due.values()) - time.time()))
 

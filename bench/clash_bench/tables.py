@@ -11,12 +11,14 @@ from pathlib import Path
 from typing import Any
 
 
-def write(path: Path, kind: type[Any], rows: Iterable[Any]) -> None:
-    """Writes one line per row, and one column per field of the dataclass `kind`; None and NaN become empty cells."""
+def write(path: Path, kind: type[Any], rows: Iterable[Any], is_added: bool = False) -> None:
+    """Writes one line per row, and one column per field of the dataclass `kind`; None and NaN become empty cells. `is_added`: the rows
+    follow those that the file has."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("w", newline="", encoding="utf-8") as file:
+    with path.open("a" if is_added else "w", newline="", encoding="utf-8") as file:
         writer = csv.DictWriter(file, [field.name for field in fields(kind)], lineterminator="\n")
-        writer.writeheader()
+        if not is_added:
+            writer.writeheader()
         for row in rows:
             writer.writerow({name: _cell(value) for name, value in asdict(row).items()})
 
