@@ -26,6 +26,7 @@ May import the coordinator, the workers and everything below, and `clash.sinks`.
 | `result_handover` | committed results to function sinks, and back to users |
 | `progress`, `progress_text` | what a run has done, as data and as text |
 | `backlog` | what sources have that is not read yet |
+| `free_memory` | memory of the driver that is free goes back to the system |
 | `signals` | Ctrl-C and SIGTERM while a program waits |
 | `failures`, `disk_failures` | what goes wrong in Spark, as a three-part error |
 | `worker_python` | which Python runs in Spark's workers, and whether it can |

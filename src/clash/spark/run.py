@@ -32,6 +32,7 @@ from clash.spark.backlog import read_backlog
 from clash.spark.batch_function import BatchFunction
 from clash.spark.column_packing import PackedColumns
 from clash.spark.declarations import declare_query, declare_stream, warn_about_query, warn_about_stream
+from clash.spark.free_memory import FreeMemory
 from clash.spark.job_names import JobNames
 from clash.spark.kafka_source import check_kafka_topics
 from clash.spark.kafka_streams import KafkaStreams
@@ -68,6 +69,7 @@ class Run:
         self._progress = Progress(coordinator.last)
         self._last_backlog: dict[str, dict[str, int]] = {}
         self._backlog_read = -_BACKLOG_INTERVAL
+        self._free_memory = FreeMemory()
         search, half = self._batches.find_failing_stream, launcher.half.folder
         self._supervisor = QuerySupervisor(spark, self._launch, self._batches, self._ended, search, half)
 
@@ -136,6 +138,7 @@ class Run:
         streams = self._coordinator.changes.setup.streams_by_name.values()
         timed = {stream.name for stream in streams if stream.time is not None and stream.type_of(stream.time) == "timestamp"}
         self._progress.add(committed, max(clock.perf_counter() - began, 1e-9), timed)
+        self._free_memory.release()
 
     # ---- changing ----------------------------------------------------------------------------------------------
 
