@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import ctypes
 import time
+from collections.abc import Callable
+from contextlib import suppress
 
 import pyarrow as pa
 
@@ -17,10 +19,9 @@ _INTERVAL = 60.0  # seconds; one call takes some milliseconds
 class FreeMemory:
     def __init__(self) -> None:
         self._last = time.monotonic()
-        try:
+        self._trim: Callable[[int], int] | None = None
+        with suppress(AttributeError, OSError):  # not glibc
             self._trim = ctypes.CDLL(None).malloc_trim
-        except (AttributeError, OSError):  # not glibc
-            self._trim = None
 
     def release(self) -> None:
         """Between two batches; does something once a minute."""
