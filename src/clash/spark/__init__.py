@@ -19,6 +19,7 @@ May import the coordinator, the workers and everything below, and `clash.sinks`.
 | `source_shapes` | what the sources of streams are, from the plans of their DataFrames |
 | `batch_function` | runs the batch loop over the transport that fits the sources |
 | `rdd_job`, `dataframe_job` | the two transports: over files that tasks read, over rows that Spark reads |
+| `payload_files` | large payloads between tasks of one machine, past the JVM |
 | `job_names` | what Spark's UI calls jobs and stages |
 | `tasks` | what Spark runs in Python workers |
 | `parquet_streams`, `parquet_reader` | which streams are plain Parquet files; reading them in tasks |

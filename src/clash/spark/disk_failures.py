@@ -79,6 +79,10 @@ def _error(owner: str | None, file: str, reason: str | None, batch: int | None) 
     else:
         hint = storage_error("written", file, OSError(_REASONS[reason], reason)).hint
     if owner == "scratch":
-        return StateError("Spark's scratch folder cannot be written", f"{where}{file}: {reason} (spark.local.dir)", hint)
+        return scratch_error(f"{where}{file}: {reason}", hint)
     what = "a file" if owner is None else "Spark's half of the checkpoint"
     return StateError(f"{what} cannot be written", f"{where}{file}: {reason}", hint)
+
+
+def scratch_error(detail: str, hint: str) -> StateError:
+    return StateError("Spark's scratch folder cannot be written", f"{detail} (spark.local.dir)", hint)

@@ -12,6 +12,7 @@ payloads, which copies them.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -26,6 +27,7 @@ from clash.spark.configure import is_local
 from clash.spark.direct_source import DirectSource
 from clash.spark.java_classes import jobs
 from clash.spark.job_names import JobNames
+from clash.spark.payload_files import payload_folder
 from clash.spark.task_choice import TaskChoice
 from clash.spark.tasks import framed_round, from_pieces, read_task, whole_batch_task
 
@@ -61,7 +63,8 @@ class RddJobs:
         for file in context._python_includes:
             self._includes.add(file)
         self._empty_rdds: dict[int, Any] = {}  # by number of partitions
-        self._jobs = jobs(context) if is_local(context.master) else None  # executors elsewhere do not have the class
+        self._is_local = is_local(context.master)  # executors elsewhere have neither our class nor files of this machine
+        self._jobs = jobs(context) if self._is_local else None
         self._java_context = context._jsc.sc()
 
     def over(self, source: DirectSource) -> RddJob:
@@ -74,14 +77,19 @@ class RddJobs:
             self.names.name_stage(spec.batch, "one task")
             task = partial(whole_batch_task, BATCH_SPEC.dumps(replace(spec, is_one_task=True)), source.divided(1))
             return self._reports(self._map_partitions(self._empty_rdd(1), task))
+        with payload_folder(self.context._temp_dir) if self._is_local else nullcontext() as folder:
+            return self._collect_rounds(spec, source, folder)
+
+    def _collect_rounds(self, spec: BatchSpec, source: DirectSource, folder: str | None) -> list[bytes]:
         text = BATCH_SPEC.dumps(spec)
         self.names.name_stage(spec.batch, "ingest")
-        messages = self._map_partitions(self._empty_rdd(spec.partitions), partial(read_task, text, source.divided(spec.partitions)))
+        ingest = partial(read_task, text, source.divided(spec.partitions), folder)
+        messages = self._map_partitions(self._empty_rdd(spec.partitions), ingest)
         for number in range(1, spec.rounds + 1):
             is_last = number == spec.rounds
             shuffled = self._shuffle(messages, spec.workers)  # its first RDD is the last one of the stage before it
             self.names.name_stage(spec.batch, f"round {number}")
-            messages = self._map_partitions(shuffled, partial(framed_round, text, number, is_last))
+            messages = self._map_partitions(shuffled, partial(framed_round, text, number, is_last, folder))
         return self._reports(messages)
 
     def _reports(self, tasks: Any) -> list[bytes]:

@@ -25,6 +25,7 @@ from clash.protocol.messages import REPORT_KIND, Message, Payload
 from clash.spark.column_packing import PackedColumns, unpack_streams
 from clash.spark.direct_input import DirectInput, KafkaSlices, read_topics
 from clash.spark.failures import to_travelling
+from clash.spark.payload_files import MIN_BYTES, PayloadReader, PayloadWriter
 from clash.spark.task_choice import MAX_ROWS
 from clash.workers.ingest import run_ingest
 from clash.workers.round import run_round
@@ -41,7 +42,7 @@ WARM_UP_TASKS = 12  # after which a worker process has loaded all modules and co
 
 T = TypeVar("T")
 Task = Callable[[BatchSpec, int], Iterable[Message]]
-_HEAD = struct.Struct("<ii")  # of a frame: the worker, and the length of the kind in bytes
+_HEAD = struct.Struct("<ii?")  # of a frame: the worker, the length of the kind in bytes, whether the payload is a reference
 _PAIR_KEY = struct.Struct("!q")  # the worker's number, as Spark's PairwiseRDD reads it
 _ALIGNMENT = 64  # bytes: a payload begins at a multiple of it, so that the arrays in it stay aligned
 _finished_tasks = 0  # of this process
@@ -112,23 +113,27 @@ class _WorkerStderr:
 # ---- messages as byte strings -------------------------------------------------------------------------------------
 
 
-def read_task(spec: str, source: DirectInput, partition: int, empty: Iterable[object]) -> Iterator[bytes]:
-    """Ingest over what tasks read. The input is empty but must be consumed: Spark does not reuse a process that leaves input unread."""
+def read_task(spec: str, source: DirectInput, folder: str | None, partition: int, empty: Iterable[object]) -> Iterator[bytes]:
+    """Ingest over what tasks read. The input is empty but must be consumed: Spark does not reuse a process that leaves input unread.
+    `folder`: for large payloads, if all tasks run on one machine."""
 
     def run() -> Iterator[bytes]:
         deque(empty, 0)
         batch = BATCH_SPEC.loads(spec)
-        return addressed(run_ingest(batch, partition, source.read(partition, batch)))
+        writer = None if folder is None else PayloadWriter(folder, 0, partition)
+        return addressed(run_ingest(batch, partition, source.read(partition, batch)), writer)
 
     return _with_errors(run)
 
 
-def framed_round(spec: str, number: int, is_last: bool, partition: int, frames: Iterable[bytes]) -> Iterator[bytes]:
+def framed_round(spec: str, number: int, is_last: bool, folder: str | None, partition: int, frames: Iterable[bytes]) -> Iterator[bytes]:
     """A round over framed messages. The last round has only reports for a result."""
 
     def run() -> Iterator[bytes]:
-        messages = run_round(BATCH_SPEC.loads(spec), number, partition, map(unframed, frames))
-        return to_pieces(message.payload for message in messages) if is_last else addressed(messages)
+        reader = None if folder is None else PayloadReader(folder)
+        messages = run_round(BATCH_SPEC.loads(spec), number, partition, (unframed(frame, reader) for frame in frames))
+        writer = None if folder is None else PayloadWriter(folder, number, partition)
+        return to_pieces(message.payload for message in messages) if is_last else addressed(messages, writer)
 
     return _with_errors(run)
 
@@ -160,25 +165,36 @@ def from_pieces(pieces: Iterable[bytes]) -> list[bytes]:
     return lines
 
 
-def addressed(messages: Iterable[Message]) -> Iterator[bytes]:
+def addressed(messages: Iterable[Message], writer: PayloadWriter | None = None) -> Iterator[bytes]:
     """For each message the number of its worker, then the frame: the JVM makes pairs of them."""
-    for message in messages:
-        yield _PAIR_KEY.pack(message.worker)
-        yield framed(message)
+    try:
+        for message in messages:
+            yield _PAIR_KEY.pack(message.worker)
+            yield framed(message, writer)
+    finally:
+        if writer is not None:
+            writer.close()
 
 
-def framed(message: Message) -> bytes:
-    """A message as one byte string: worker, length of the kind, kind, zeros up to the alignment, payload."""
-    kind = message.kind.encode()
-    head = _HEAD.pack(message.worker, len(kind)) + kind
-    return b"".join((head, bytes(-len(head) % _ALIGNMENT), memoryview(message.payload)))
+def framed(message: Message, writer: PayloadWriter | None = None) -> bytes:
+    """A message as one byte string: worker, length of the kind, whether the payload is a reference, kind, zeros up to the alignment,
+    payload."""
+    kind, payload = message.kind.encode(), message.payload
+    is_reference = writer is not None and len(payload) >= MIN_BYTES
+    if writer is not None and is_reference:
+        payload = writer.put(payload)
+    head = _HEAD.pack(message.worker, len(kind), is_reference) + kind
+    return b"".join((head, bytes(-len(head) % _ALIGNMENT), memoryview(payload)))
 
 
-def unframed(frame: bytes) -> Message:
-    """The message in a frame; its payload is a view of the frame, not a copy."""
-    worker, length = _HEAD.unpack_from(frame)
+def unframed(frame: bytes, reader: PayloadReader | None = None) -> Message:
+    """The message in a frame; its payload is a view of the frame or of a file, not a copy."""
+    worker, length, is_reference = _HEAD.unpack_from(frame)
     end = _HEAD.size + length
-    return Message(worker, frame[_HEAD.size : end].decode(), pa.py_buffer(frame)[end + -end % _ALIGNMENT :])
+    payload = pa.py_buffer(frame)[end + -end % _ALIGNMENT :]
+    if reader is not None and is_reference:
+        payload = reader.get(payload.to_pybytes())
+    return Message(worker, frame[_HEAD.size : end].decode(), payload)
 
 
 # ---- messages as record batches -----------------------------------------------------------------------------------
