@@ -10,16 +10,18 @@ passes are the architecture of this package, and every pass is one function that
 | `syntax`           | passes: tokens, then sqlglot's syntax tree or the relations of a short form                       |
 | `unsupported`      | pass: refuses clauses and expressions outside the supported subset, with what to write instead    |
 | `unread`           | pass: refuses parts of the syntax tree that no pass reads                                         |
-| `from_clause`      | pass: aliases, USING and NATURAL, CROSS JOIN                                                      |
+| `from_clause`      | pass: tables with their columns, USING and NATURAL, CROSS JOIN; makes one join of nested SELECTs  |
 | `predicates`       | pass: equality classes, filters and residuals                                                     |
 | `outputs`          | pass: the SELECT list                                                                             |
 | `windows`          | pass: the window of each relation, from streams, arguments and hints                              |
 | `time_bounds`      | pass: what the predicates imply for differences of event times                                    |
+| `tables`           | tables of FROM as they are written, and common tables of WITH                                     |
+| `join_words`       | the keywords of a join                                                                            |
 | `query_source`     | the text with its tokens, and the position of a syntax node in it, for errors                     |
 | `spark_parser`     | sqlglot's parser, without what it drops or prints                                                 |
 | `short_form`       | the grammar of the paper's short form `R(a), S(a,b)`                                              |
 | `stream_inference` | schemas of undeclared streams, from the columns that queries name                                 |
-| `scope`            | the aliases and columns that an expression may name                                               |
+| `scope`            | the tables and columns that an expression may name, and what the names stand for                  |
 | `name_lookup`      | case-insensitive lookup of names, as in Spark                                                     |
 | `convert`          | one sqlglot expression to one of the model, typed                                                 |
 | `functions`        | the supported operators and functions, their argument and result types, and their semantics       |

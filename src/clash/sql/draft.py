@@ -9,9 +9,9 @@ from sqlglot import exp
 
 from clash.model.expressions import Expr
 from clash.model.query import EqualityClass, Output, Query, SubJoin
-from clash.model.relation import Attribute, Relation
+from clash.model.relation import Relation
 from clash.model.stream import Stream
-from clash.sql.query_source import QuerySource
+from clash.sql.query_source import QuerySource, Span
 from clash.sql.scope import Scope
 from clash.sql.short_form import ShortRelation
 
@@ -25,11 +25,11 @@ class FromClause:
     """The resolved FROM clause."""
 
     scope: Scope
-    """All aliases, and the columns that are visible after the last join."""
-    equalities: tuple[tuple[Attribute, Attribute], ...]
-    """Pairs that USING, NATURAL or the short form make equal."""
+    """All uses of streams, and the columns that are visible after the last join."""
+    equalities: tuple[tuple[Expr, Expr, Span], ...]
+    """Pairs that USING, NATURAL or the short form make equal, and where."""
     conditions: tuple[tuple[exp.Expression, Scope], ...]
-    """Each ON condition, with the names that it may use."""
+    """Each ON condition, and each WHERE of a derived table, with the names that it may use."""
     cross_joins: frozenset[frozenset[Relation]]
     """Pairs of relations that need no equality between them, because of CROSS JOIN."""
 

@@ -1,212 +1,203 @@
-"""Pass: the FROM clause, or a short form, to aliases, merged columns of USING and NATURAL, and pairs of CROSS JOIN.
+"""Pass: the FROM clause, or a short form, to uses of streams, columns, merged columns of USING and NATURAL, and pairs of CROSS JOIN.
+
+Derived tables, common tables and joins in parentheses become part of the one join: their streams are added to those of the query, their
+conditions to its conditions, and their columns are names for expressions. A common table that is used twice is joined twice.
 
 A comma binds as JOIN does, as in Spark and unlike in the SQL standard: the left side of a JOIN is everything before it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 
 from sqlglot import exp
 
 from clash.hints import did_you_mean, listed
 from clash.model.block_columns import MAX_NUMBERS
-from clash.model.relation import Attribute, Relation
+from clash.model.expressions import Col, Expr
+from clash.model.relation import Relation
 from clash.model.stream import Stream
 from clash.model.types import joinable
 from clash.sql.draft import FromClause, QueryDraft
+from clash.sql.join_words import join_words, refuse_kind
 from clash.sql.name_lookup import look_up
-from clash.sql.query_source import QuerySource, Span, keyword
-from clash.sql.scope import Alias, Scope, VisibleColumn
+from clash.sql.outputs import select_items
+from clash.sql.query_source import QuerySource, Span
+from clash.sql.scope import Alias, Scope, ScopeColumn, as_column
 from clash.sql.short_form import ShortRelation
+from clash.sql.tables import CommonTable, CommonTables, common_tables, read_table, table_name
 
-_JOIN_WORDS = {"JOIN", "CROSS", "INNER", "NATURAL", "LEFT", "RIGHT", "FULL", "OUTER", "SEMI", "ANTI", "ASOF", ",", "STRAIGHT_JOIN"}
-_UNSUPPORTED_KINDS = {
-    "SEMI": "semi", "ANTI": "anti", "ASOF": "ASOF", "STRAIGHT_JOIN": "straight",
-    "LEFT": "outer", "RIGHT": "outer", "FULL": "outer", "OUTER": "outer",
-}  # fmt: skip
-_ALTERNATIVES = {
-    "semi": "join it and select the columns of the other side; every match gives a row",
-    "anti": "a stream never ends, so absence is never certain",
-    "outer": "write an inner JOIN; a stream never ends, so a missing match is never certain",
-}
-
-_Merge = tuple[tuple[Attribute, ...], Attribute]  # what USING merges: the attributes of a visible column on the left, and one on the right
+_Merge = tuple[ScopeColumn, ScopeColumn]  # the columns of the left and of the right side that USING makes one
 
 
 def resolve_from_clause(draft: QueryDraft) -> None:
     """Sets `from_clause`."""
-    if isinstance(draft.syntax, tuple):
-        draft.from_clause = _from_short_form(draft.source, draft.syntax, draft.streams, draft.declared)
-    else:
-        draft.from_clause = _from_select(draft.source, draft.syntax, draft.streams, draft.declared)
+    tables = _Tables(draft.source, draft.streams, draft.declared)
+    scope = tables.short_form(draft.syntax) if isinstance(draft.syntax, tuple) else tables.select(draft.syntax, {}, "")
+    scope = replace(scope, aliases=tuple(tables.aliases))
+    draft.from_clause = FromClause(scope, tuple(tables.equalities), tuple(tables.conditions), frozenset(tables.cross_joins))
 
 
-def read_table(source: QuerySource, node: exp.Expression) -> tuple[str, str, exp.Expression]:
-    """Stream name, alias and the node itself, of one table of the FROM clause."""
-    if not isinstance(node, exp.Table) or not isinstance(node.this, exp.Identifier):
-        raise source.error(node, "only streams can stand in FROM", "write the name of a stream")
-    if node.args.get("db") is not None:
-        raise source.error(node, "a stream has no database", "write the stream's name alone")
-    if node.args.get("joins"):
-        raise source.error(node, "nested joins are not supported", "write each ON directly behind its JOIN")
-    alias = node.args.get("alias")
-    if alias is not None and not isinstance(alias.this, exp.Identifier | None):
-        raise source.error(node, "this alias is not supported", "write stream AS name")
-    if alias is not None and alias.args.get("columns"):
-        raise source.error(node, "renaming columns in an alias is not supported", "rename them in SELECT, with AS")
-    name = alias.name if alias is not None and alias.name else node.name
-    return node.name, source.checked_label("an alias", name, node), node
+@dataclass(slots=True)
+class _Tables:
+    """Resolves the tables of one query, and collects what they consist of."""
 
+    source: QuerySource
+    streams: Mapping[str, Stream]
+    declared: bool
+    aliases: list[Alias] = field(default_factory=list)
+    """The uses of streams so far; those of one stream are numbered in the order of the text."""
+    equalities: list[tuple[Expr, Expr, Span]] = field(default_factory=list)
+    conditions: list[tuple[exp.Expression, Scope]] = field(default_factory=list)
+    cross_joins: set[frozenset[Relation]] = field(default_factory=set)
 
-def _from_select(source: QuerySource, select: exp.Select, streams: Mapping[str, Stream], declared: bool) -> FromClause:
-    """Joins from left to right; `left` is the scope of everything before the current JOIN."""
-    joins: list[exp.Join] = select.args.get("joins") or []
-    nodes = [select.args["from_"].this, *(join.this for join in joins)]
-    aliases = _resolve_aliases(source, [read_table(source, node) for node in nodes], streams)
-    left = Scope(aliases[:1], _columns_of(aliases[0]), declared)
-    equalities: list[tuple[Attribute, Attribute]] = []
-    conditions: list[tuple[exp.Expression, Scope]] = []
-    cross_joins: set[frozenset[Relation]] = set()
-    for at, join in enumerate(joins, start=1):
-        alias = aliases[at]
-        words, span = _join_words(source, join.this)
-        _refuse_kind(source, join, words, span)
-        if "CROSS" in words:
-            cross_joins |= {frozenset((alias.relation, other.relation)) for other in aliases[:at]}
-        names = [(identifier.name, source.span(identifier)) for identifier in join.args.get("using") or []]
-        if "NATURAL" in words:
-            names = _common_columns(source, left, alias, span)
-        merges = [_merge(source, left, alias, name, name_span) for name, name_span in names]
-        equalities += [(attributes[0], right) for attributes, right in merges]
-        left = replace(left, aliases=(*left.aliases, alias), visible=_merged_columns(left.visible, _columns_of(alias), merges))
-        if join.args.get("on") is not None:
-            conditions.append((join.args["on"], replace(left, later=tuple(a.name for a in aliases if a not in left.aliases))))
-    return FromClause(left, tuple(equalities), tuple(conditions), frozenset(cross_joins))
+    def select(self, select: exp.Select, outer: CommonTables, path: str) -> Scope:
+        """The scope of a SELECT, after its FROM clause. `path` is what the names of its streams begin with."""
+        known = common_tables(self.source, select, outer)
+        for table in known.values():
+            if table.within is select:  # also one that is not used must be valid
+                _Tables(self.source, self.streams, self.declared).columns_of(table, "")
+        return self._joined(select.args["from_"].this, select.args.get("joins") or [], known, path)
 
+    def columns_of(self, table: CommonTable, path: str) -> tuple[ScopeColumn, ...]:
+        """The columns of one use of a common table."""
+        return self._renamed(self._derived(table.select, table.known, path), "", table.columns, table.node)
 
-def _from_short_form(
-    source: QuerySource, relations: tuple[ShortRelation, ...], streams: Mapping[str, Stream], declared: bool
-) -> FromClause:
-    """Equal attribute names are merged. A stream that is named again gets the alias `R_2`."""
-    count: dict[str, int] = {}
-    tables: list[tuple[str, str, Span]] = []
-    for relation in relations:
-        count[relation.stream.lower()] = number = count.get(relation.stream.lower(), 0) + 1
-        tables.append((relation.stream, relation.stream if number == 1 else f"{relation.stream}_{number}", relation.span))
-    aliases = _resolve_aliases(source, tables, streams)
-    visible: dict[str, VisibleColumn] = {}
-    equalities: list[tuple[Attribute, Attribute]] = []
-    for alias, relation in zip(aliases, relations, strict=True):
-        for name, span in relation.columns:
-            column = alias.find_column(name)
-            if column is None:
-                raise alias.unknown_column(source, name, span)
-            attribute = Attribute(alias.relation, column)
-            merged = visible.get(name.lower())
-            if merged is not None:
-                equalities.append((merged.attributes[0], attribute))
-                _refuse_types(source, Scope(aliases, (), declared), merged.attributes[0], attribute, span)
-                visible[name.lower()] = VisibleColumn(merged.name, (*merged.attributes, attribute))
+    def _derived(self, select: exp.Select, outer: CommonTables, path: str) -> tuple[ScopeColumn, ...]:
+        """The columns of a SELECT inside of the query, whose tables and conditions become those of the query."""
+        scope = self.select(select, outer, path)
+        where = select.args.get("where")
+        if where is not None:
+            self.conditions.append((where.this, scope))
+        items = select_items(self.source, select, scope)
+        return tuple(ScopeColumn(item.name, "", as_column(item.expression), item.named) for item in items)
+
+    def _joined(self, first: exp.Expression, joins: list[exp.Join], known: CommonTables, path: str) -> Scope:
+        """Joins from left to right; `left` is the scope of everything before the current JOIN."""
+        for node in (first, *(join.this for join in joins)):
+            if node.args.get("joins") and node.args["joins"] is not joins:
+                raise self.source.error(node, "nested joins are not supported", "write each ON directly behind its JOIN, or parentheses")
+        start = len(self.aliases)
+        left = self._table(first, known, path)
+        for at, join in enumerate(joins):
+            words, span = join_words(self.source, join.this)
+            refuse_kind(self.source, join, words, span)
+            before = len(self.aliases)
+            right = self._table(join.this, known, path)
+            if "CROSS" in words:
+                pairs = ((a.relation, b.relation) for a in self.aliases[start:before] for b in self.aliases[before:])
+                self.cross_joins |= {frozenset(pair) for pair in pairs}
+            names = [(identifier.name, self.source.span(identifier)) for identifier in join.args.get("using") or []]
+            if "NATURAL" in words:
+                names = self._common_columns(left, right, span)
+            merges = [self._merge(left, right, name, name_span) for name, name_span in names]
+            left = _merged(left, right, merges)
+            if join.args.get("on") is not None:
+                later = tuple(filter(None, (table_name(other.this) for other in joins[at + 1 :])))
+                self.conditions.append((join.args["on"], replace(left, later=later)))
+        return left
+
+    def _table(self, node: exp.Expression, known: CommonTables, path: str) -> Scope:
+        """The scope of one table of a FROM clause alone: a stream, a common table, a derived table, or joins in parentheses."""
+        alias = node.args.get("alias")
+        names = [identifier.name for identifier in alias.args.get("columns") or []] if alias is not None else []
+        if isinstance(node, exp.Subquery):
+            name = self.source.checked_label("an alias", alias.name, node) if alias is not None and alias.name else ""
+            inner_path = f"{path}{name}." if name else path
+            inner = node.this
+            if isinstance(inner, exp.Select):
+                columns = self._derived(inner, known, inner_path)
             else:
-                visible[name.lower()] = VisibleColumn(column, (attribute,))
-    return FromClause(Scope(aliases, tuple(visible.values()), declared), tuple(equalities), (), frozenset())
+                scope = self._joined(inner, inner.args.get("joins") or [], known, inner_path)
+                if not name:
+                    return scope
+                columns = scope.visible
+        else:
+            stream, name = read_table(self.source, node)
+            table = known.get(stream.lower())
+            columns = self.columns_of(table, f"{path}{name}.") if table is not None else self._stream(stream, f"{path}{name}", node)
+        return Scope(tuple(self.aliases), self._renamed(columns, name, names, node), self.declared, (name,))
 
-
-def _resolve_aliases(
-    source: QuerySource, tables: Iterable[tuple[str, str, exp.Expression | Span]], streams: Mapping[str, Stream]
-) -> tuple[Alias, ...]:
-    """The tables with their streams; aliases of one stream are numbered in the order of the text."""
-    aliases: list[Alias] = []
-    for name, alias, where in tables:
-        stream = look_up(name, streams)
+    def _stream(self, name: str, alias: str, where: exp.Expression | Span) -> tuple[ScopeColumn, ...]:
+        """The columns of one use of a stream."""
+        stream = look_up(name, self.streams)
         if stream is None:
-            others = f"streams are {listed(streams)}" if streams else "no stream is declared"
-            raise source.error(where, "unknown stream", did_you_mean(name, streams, others))
-        if any(a.name.lower() == alias.lower() for a in aliases):
-            raise source.error(where, f"two relations are called {alias}", f"give one of them another alias, e.g. {name} AS {alias}2")
-        number = sum(a.stream.name == stream for a in aliases)
+            others = f"streams are {listed(self.streams)}" if self.streams else "no stream is declared"
+            raise self.source.error(where, "unknown stream", did_you_mean(name, self.streams, others))
+        number = sum(a.stream.name == stream for a in self.aliases)
         if number == MAX_NUMBERS:
-            raise source.error(where, "a stream has too many aliases", f"one query may name a stream {MAX_NUMBERS} times")
-        aliases.append(Alias(alias, Relation(stream, number), streams[stream]))
-    return tuple(aliases)
+            raise self.source.error(where, "a stream has too many aliases", f"one query may name a stream {MAX_NUMBERS} times")
+        added = Alias(alias, Relation(stream, number), self.streams[stream])
+        self.aliases.append(added)
+        return tuple(ScopeColumn(column, "", added.col(column)) for column, _ in added.stream.columns)
+
+    def _renamed(self, columns: tuple[ScopeColumn, ...], table: str, names: list[str], where: exp.Expression) -> tuple[ScopeColumn, ...]:
+        """The columns under the name of their table, and under the names of a list such as `t(a, b)`, if there is one."""
+        if names and len(names) != len(columns):
+            note = f"{len(names)} names, {len(columns)} columns"
+            raise self.source.error(where, "an alias does not name all columns", "list one name for each column", note)
+        if names:
+            return tuple(ScopeColumn(name, table, column.expression) for name, column in zip(names, columns, strict=True))
+        return tuple(replace(column, table=table) for column in columns)
+
+    def _common_columns(self, left: Scope, right: Scope, span: Span) -> list[tuple[str, Span]]:
+        """The columns that NATURAL joins on, in the order of the left side."""
+        unnamed = [column.name for column in (*left.visible, *right.visible) if not column.named]
+        if unnamed:
+            raise self.source.error(span, "NATURAL JOIN needs names for all columns", "name it inside, with AS", unnamed[0])
+        on_the_right = {column.name.lower() for column in right.visible}
+        names = list(dict.fromkeys(column.name for column in left.visible if column.name.lower() in on_the_right))
+        if not names:
+            hint = "write JOIN … ON …"
+            if not self.declared:
+                hint = f"no streams are declared, so only columns that queries name are known; {hint}"
+            raise self.source.error(span, "NATURAL JOIN finds no common column", hint)
+        for name in names:
+            for column in (*left.visible, *right.visible):
+                if column.name.lower() == name.lower() and self._is_time(column.expression):
+                    hint = f"write JOIN {right.tables[0]} USING ({listed(n for n in names if n != name) or '…'})"
+                    raise self.source.error(span, "NATURAL JOIN would join time columns", hint, f"{column.table}.{column.name}")
+        return [(name, span) for name in names]
+
+    def _is_time(self, expr: Expr) -> bool:
+        return isinstance(expr, Col) and self.streams[expr.relation.stream].time == expr.column
+
+    def _merge(self, left: Scope, right: Scope, name: str, span: Span) -> _Merge:
+        """What USING (name) makes equal: the visible columns of this name on the left and on the right."""
+        other = right.resolve_visible(self.source, name, span)
+        column = left.resolve_visible(self.source, name, span)
+        self._equate(column, other, span)
+        return column, other
+
+    def _equate(self, left: ScopeColumn, right: ScopeColumn, span: Span) -> None:
+        a, b = left.expression, right.expression
+        if not joinable(a.type, b.type):
+            note = f"{left.table}.{left.name} is {a.type}, {right.table}.{right.name} is {b.type}"
+            raise self.source.error(span, "columns of these types cannot be joined", "give both streams the same atomic type", note)
+        self.equalities.append((a, b, span))
+
+    def short_form(self, relations: tuple[ShortRelation, ...]) -> Scope:
+        """Equal attribute names are merged. A stream that is named again gets the alias `R_2`."""
+        count: dict[str, int] = {}
+        visible: dict[str, ScopeColumn] = {}
+        for relation in relations:
+            count[relation.stream.lower()] = number = count.get(relation.stream.lower(), 0) + 1
+            self._stream(relation.stream, relation.stream if number == 1 else f"{relation.stream}_{number}", relation.span)
+        for alias, relation in zip(self.aliases, relations, strict=True):
+            for name, span in relation.columns:
+                column = alias.find_column(name)
+                if column is None:
+                    raise alias.unknown_column(self.source, name, span)
+                added = ScopeColumn(column, alias.name, alias.col(column))
+                if visible.setdefault(name.lower(), added) is not added:
+                    self._equate(visible[name.lower()], added, span)
+        return Scope(tuple(self.aliases), tuple(visible.values()), self.declared, tuple(alias.name for alias in self.aliases))
 
 
-def _columns_of(alias: Alias) -> tuple[VisibleColumn, ...]:
-    return tuple(VisibleColumn(column, (Attribute(alias.relation, column),)) for column, _ in alias.stream.columns)
-
-
-def _join_words(source: QuerySource, table: exp.Expression) -> tuple[list[str], Span]:
-    """The keywords of the join in front of a table, and their span including the table's name.
-
-    They come from the tokens, because sqlglot's tree does not distinguish a comma from CROSS JOIN.
-    """
-    at = source.index_at(source.span(table)[0])
-    end = source.tokens[at].end + 1
-    words: list[str] = []
-    while at and keyword(source.tokens[at - 1]) in _JOIN_WORDS:
-        at -= 1
-        words.insert(0, keyword(source.tokens[at]))
-    return words, (source.tokens[at].start, end)
-
-
-def _refuse_kind(source: QuerySource, join: exp.Join, words: list[str], span: Span) -> None:
-    """Only inner joins are supported, and only CROSS JOIN, NATURAL JOIN and a comma may lack a condition."""
-    all_words = [*words, *(str(join.args.get(key) or "").upper() for key in ("side", "method", "kind"))]
-    kind = next((_UNSUPPORTED_KINDS[word] for word in _UNSUPPORTED_KINDS if word in all_words), None)
-    if kind is not None:
-        raise source.error(span, f"{kind} joins are not supported", _ALTERNATIVES.get(kind, "write an inner JOIN with ON"))
-    supported = {"this", "side", "kind", "method", "on", "using"}
-    if any(value for key, value in join.args.items() if key not in supported):
-        raise source.error(span, "this kind of join is not supported", "write an inner JOIN with ON")
-    if "," in words or "CROSS" in words or "NATURAL" in words:
-        return
-    after = source.index_at(source.span(join.this)[1] - 1) + 1
-    if after >= len(source.tokens) or keyword(source.tokens[after]) not in ("ON", "USING"):
-        raise source.error(span, "a JOIN has no ON or USING", "add ON …, or write CROSS JOIN if every pair is meant")
-
-
-def _common_columns(source: QuerySource, left: Scope, alias: Alias, span: Span) -> list[tuple[str, Span]]:
-    """The columns that NATURAL joins on, in the order of the left side."""
-    names = dict.fromkeys(column.name for column in left.visible if alias.find_column(column.name) is not None)
-    if not names:
-        hint = "write JOIN … ON …"
-        if not left.declared:
-            hint = f"no streams are declared, so only columns that queries name are known; {hint}"
-        raise source.error(span, "NATURAL JOIN finds no common column", hint)
-    for name in names:
-        owners = [a for a in (*left.aliases, alias) if a.stream.time is not None and a.find_column(name) == a.stream.time]
-        if owners:
-            hint = f"write JOIN {alias.name} USING ({listed(n for n in names if n != name) or '…'})"
-            raise source.error(span, "NATURAL JOIN would join time columns", hint, f"{owners[0].name}.{owners[0].stream.time}")
-    return [(name, span) for name in names]
-
-
-def _merge(source: QuerySource, left: Scope, alias: Alias, name: str, span: Span) -> _Merge:
-    """What USING (name) makes equal: the left column, with all columns merged into it before, and the right one."""
-    column = alias.find_column(name)
-    if column is None:
-        raise alias.unknown_column(source, name, span)
-    attribute = left.resolve_unqualified(source, name, span)
-    attributes = next(visible.attributes for visible in left.visible if attribute in visible.attributes)
-    right = Attribute(alias.relation, column)
-    _refuse_types(source, Scope((*left.aliases, alias), (), left.declared), attribute, right, span)
-    return attributes, right
-
-
-def _refuse_types(source: QuerySource, scope: Scope, left: Attribute, right: Attribute, span: Span) -> None:
-    a, b = scope.col(left), scope.col(right)
-    if not joinable(a.type, b.type):
-        note = f"{scope.alias_of(left.relation).name}.{a.column} is {a.type}, {scope.alias_of(right.relation).name}.{b.column} is {b.type}"
-        raise source.error(span, "columns of these types cannot be joined", "give both streams the same atomic type", note)
-
-
-def _merged_columns(left: tuple[VisibleColumn, ...], right: tuple[VisibleColumn, ...], merges: list[_Merge]) -> tuple[VisibleColumn, ...]:
-    """The columns of `*` after a join, in Spark's order: merged columns first, then the rest of the left and of the right side."""
-    merged = [
-        VisibleColumn(next(column.name for column in left if column.attributes == attributes), (*attributes, other))
-        for attributes, other in merges
-    ]
-    in_merged = {attribute for column in merged for attribute in column.attributes}
-    return (*merged, *(column for column in (*left, *right) if column.attributes[0] not in in_merged))
+def _merged(left: Scope, right: Scope, merges: list[_Merge]) -> Scope:
+    """The scope after a join, in Spark's order: merged columns first, then the rest of the left and of the right side."""
+    kept, dropped = [column for column, _ in merges], [column for _, column in merges]
+    rest = (*(c for c in left.visible if c not in kept), *(c for c in right.visible if c not in dropped))
+    hidden = (*dropped, *left.hidden, *right.hidden)
+    return replace(right, visible=(*kept, *rest), tables=(*left.tables, *right.tables), hidden=hidden)

@@ -33,7 +33,7 @@ SYNTAX_PASSES: tuple[Pass, ...] = (
     refuse_unread,  #       syntax                  -> nothing: raises for parts of the syntax that no pass reads
 )
 RESOLUTION_PASSES: tuple[Pass, ...] = (
-    resolve_from_clause,  # syntax, streams         -> from_clause: aliases, visible columns, USING and NATURAL, ON conditions
+    resolve_from_clause,  # syntax, streams         -> from_clause: streams, columns, USING and NATURAL, conditions; nested SELECTs too
     classify_predicates,  # syntax, from_clause     -> predicates: equality classes, filters and residuals, in normal form
     resolve_outputs,  #     syntax, from_clause     -> outputs: the SELECT list, `*` expanded
     resolve_windows,  #     source, from_clause     -> windows: of streams, replaced by hints and arguments

@@ -44,10 +44,14 @@ def classify_predicates(draft: QueryDraft) -> None:
 
 
 def _read_conjuncts(draft: QueryDraft) -> dict[Expr, Span | None]:
-    """The conjuncts of ON and WHERE in normal form, without repeats; those between relations with their place in the text."""
+    """The conjuncts of ON, USING and WHERE in normal form, without repeats; those between relations with their place in the text."""
     source, clause = draft.source, draft.from_clause
     where = draft.syntax.args.get("where") if isinstance(draft.syntax, exp.Select) else None
     spans: dict[Expr, Span | None] = {}
+    for left, right, span in clause.equalities:
+        conjunct = normalise(Call("=", (left, right), "boolean"))
+        _refuse_constant(source, span, conjunct)
+        spans.setdefault(conjunct, span if len(relations(conjunct)) > 1 else None)
     for condition, scope in (*clause.conditions, *(((where.this, clause.scope),) if where else ())):
         for node in flatten(condition, exp.And):
             expr = convert_expression(node, scope, source)
@@ -60,8 +64,8 @@ def _read_conjuncts(draft: QueryDraft) -> dict[Expr, Span | None]:
 
 
 def _split_pairs(draft: QueryDraft, exprs: list[Expr]) -> tuple[list[tuple[Attribute, Attribute]], list[Expr]]:
-    """The equalities between columns, those of USING and NATURAL included; and all other predicates."""
-    pairs = list(draft.from_clause.equalities)
+    """The equalities between columns, and all other predicates."""
+    pairs: list[tuple[Attribute, Attribute]] = []
     others: list[Expr] = []
     for expr in exprs:
         pair = _as_pair(expr)
@@ -113,7 +117,7 @@ def _refuse_non_boolean(source: QuerySource, node: exp.Expression, expr: Expr) -
         raise source.error(node, "a condition is not a boolean", "write a comparison", f"it is {expr.type}")
 
 
-def _refuse_constant(source: QuerySource, node: exp.Expression, conjunct: Expr) -> None:
+def _refuse_constant(source: QuerySource, node: exp.Expression | Span, conjunct: Expr) -> None:
     """TRUE is dropped later. A condition that is never true, or whose constant value is not known yet, is a mistake."""
     if isinstance(conjunct, Lit) and conjunct.value is not True:
         raise source.error(node, "the condition is never true", "remove it, or the whole query")

@@ -16,7 +16,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 from clash.errors import OptionError, QueryError
 from clash.model.stream import check_label
-from clash.sql.spark_parser import UnaryPlus
+from clash.sql.spark_parser import TEXT_RANGE, UnaryPlus
 
 MAX_TEXT_LENGTH = 1_000_000
 MAX_NESTING = 24  # sqlglot needs about 20 stack frames for each parenthesis
@@ -104,6 +104,9 @@ class QuerySource:
 
     def span(self, node: exp.Expr) -> Span:
         """Where `node` stands; the whole text if it cannot be found."""
+        if TEXT_RANGE in node.meta:
+            start, end = node.meta[TEXT_RANGE]
+            return (start, end)
         positions = [n.meta for n in node.walk() if "start" in n.meta]
         if not positions:
             start, end = self.token_span(*(word for kind, words in _KEYWORDS if isinstance(node, kind) for word in words))
@@ -160,6 +163,25 @@ class QuerySource:
             if keyword(token) in words:
                 return (token.start, token.end + 1)
         return (0, len(self.text))
+
+    def clause_span(self, select: exp.Select, *words: str) -> Span:
+        """Where the first of `words` stands that belongs to this SELECT itself, not to a part of it in parentheses; else the SELECT."""
+        span = self.span(select)
+        at = self.clause_index(select, *words)
+        return span if at is None else (self.tokens[at].start, self.tokens[at].end + 1)
+
+    def clause_index(self, select: exp.Select, *words: str) -> int | None:
+        """The index of the token that `clause_span` finds; None if there is none."""
+        start, end = self.span(select)
+        depth = 0
+        for at in range(self.index_at(start), len(self.tokens)):
+            token = self.tokens[at]
+            if token.start >= end:
+                break
+            depth += (token.token_type in _OPEN) - (token.token_type in _CLOSE)
+            if depth == 0 and keyword(token) in words:
+                return at
+        return None
 
 
 def read_source(name: str, text: object) -> QuerySource:

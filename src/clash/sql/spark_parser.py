@@ -17,6 +17,7 @@ from sqlglot.parsers.spark import SparkParser
 from sqlglot.tokenizer_core import Token, TokenType
 
 TYPE_WORDS = "type_words"  # where the metadata of a DataType has the words of the text that it stands for
+TEXT_RANGE = "text_range"  # where the metadata of a SELECT or subquery has the range of characters that it stands at
 _parsing: ContextVar[bool] = ContextVar("clash_is_parsing", default=False)
 
 
@@ -29,6 +30,14 @@ class _Parser(SparkParser):
         **SparkParser.UNARY_PARSERS,
         TokenType.PLUS: lambda self: self.expression(UnaryPlus(this=self._parse_unary())),
     }
+
+    def _parse_select_query(self, *args: Any, **kwargs: Any) -> exp.Expr | None:
+        """Keeps where a SELECT or subquery stands: sqlglot records no position of keywords and parentheses."""
+        start = self._index
+        found = super()._parse_select_query(*args, **kwargs)
+        if isinstance(found, exp.Select | exp.Subquery) and self._index > start:
+            found.meta[TEXT_RANGE] = (self._tokens[start].start, self._tokens[self._index - 1].end + 1)
+        return found
 
     def _parse_types(self, *args: Any, **kwargs: Any) -> exp.Expr | None:
         """Keeps the words of a type: sqlglot maps types of other databases, and TIMESTAMP WITHOUT TIME ZONE, to some type of Spark."""

@@ -10,9 +10,9 @@ from clash.errors import OptionError
 from clash.model.stream import Stream, check_name
 from clash.model.types import UNKNOWN
 from clash.sql.draft import QueryDraft
-from clash.sql.from_clause import read_table
 from clash.sql.name_lookup import look_up
 from clash.sql.query_source import QuerySource, Span
+from clash.sql.tables import CommonTables, common_tables, own_nodes, parts_of_from, read_table, table_name
 
 _Columns = dict[str, None]  # names in the order in which they are first mentioned
 
@@ -46,24 +46,44 @@ def _mention(columns: _Columns, name: str) -> None:
         columns[name] = None
 
 
-def _collect_from_select(source: QuerySource, select: exp.Select, streams: dict[str, _Columns]) -> None:
-    """Columns of USING, qualified columns, and unqualified ones where there is only one alias that they can belong to."""
+def _collect_from_select(source: QuerySource, query: exp.Select, streams: dict[str, _Columns]) -> None:
+    """Columns of USING, qualified columns, and unqualified ones where there is only one table that they can belong to.
+
+    A derived table has the columns of its own SELECT, in which those of streams are found.
+    """
+    pending: list[tuple[exp.Select, CommonTables]] = [(query, {})]
+    while pending:
+        select, outer = pending.pop()
+        known = common_tables(source, select, outer)
+        pending += [(table.select, table.known) for table in known.values() if table.within is select]
+        own: list[_Columns] = []
+        aliases: dict[str, _Columns] = {}
+        for part in parts_of_from(select):
+            columns: _Columns = {}  # of a derived table: mentioning them has no effect
+            if isinstance(part, exp.Subquery):
+                pending.append((part.this, known))
+            else:
+                name, _ = read_table(source, part)
+                columns = columns if name.lower() in known else _columns_of(source, streams, name, part)
+            aliases.setdefault(table_name(part).lower(), columns)
+            own.append(columns)
+        _collect_using(select, own)
+        for node in own_nodes(select):
+            if isinstance(node, exp.Column) and isinstance(node.this, exp.Identifier) and node.args.get("db") is None:
+                table = node.args.get("table")
+                if table is not None and table.name.lower() in aliases:
+                    _mention(aliases[table.name.lower()], node.name)
+                elif table is None and len(own) == 1:
+                    _mention(own[0], node.name)
+
+
+def _collect_using(select: exp.Select, tables: list[_Columns]) -> None:
+    """A column of USING belongs to the table behind the JOIN, and to the one before it if there is only one."""
     joins: list[exp.Join] = select.args.get("joins") or []
-    tables: list[_Columns] = []
-    aliases: dict[str, _Columns] = {}
-    for join, table in ((None, select.args["from_"].this), *((j, j.this) for j in joins)):
-        name, alias, where = read_table(source, table)
-        columns = _columns_of(source, streams, name, where)
-        aliases.setdefault(alias.lower(), columns)
-        for identifier in join.args.get("using") or [] if join is not None else []:
-            _mention(columns, identifier.name)
-            if len(tables) == 1:
+    if len(tables) != len(joins) + 1:
+        return  # joins in parentheses: whose column it is depends on what they hold
+    for at, join in enumerate(joins, start=1):
+        for identifier in join.args.get("using") or []:
+            _mention(tables[at], identifier.name)
+            if at == 1:
                 _mention(tables[0], identifier.name)
-        tables.append(columns)
-    for node in select.walk():
-        if isinstance(node, exp.Column) and isinstance(node.this, exp.Identifier) and node.args.get("db") is None:
-            table = node.args.get("table")
-            if table is not None and table.name.lower() in aliases:
-                _mention(aliases[table.name.lower()], node.name)
-            elif table is None and len(aliases) == 1:
-                _mention(next(iter(aliases.values())), node.name)

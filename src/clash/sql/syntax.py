@@ -12,6 +12,7 @@ from clash.sql.draft import QueryDraft
 from clash.sql.query_source import QuerySource, Span, keyword, read_source
 from clash.sql.short_form import is_short_form, parse_short_form
 from clash.sql.spark_parser import parse_statements
+from clash.sql.unsupported import set_operation_error
 
 _EXAMPLE = "write e.g. SELECT R.a, S.b FROM R JOIN S ON R.a = S.a"
 _STARTS = {"SELECT", "FROM", "WITH", "(", "VALUES"}
@@ -35,6 +36,9 @@ def _parse_select(source: QuerySource) -> exp.Select:
     if keyword(first) not in _STARTS:
         raise source.error((first.start, first.end + 1), "only SELECT queries are supported", _EXAMPLE)
     _refuse_dangling_commas(source)
+    for token in source.tokens:
+        if token.token_type is TokenType.PIPE_GT:
+            raise source.error((token.start, token.end + 1), "the pipe syntax is not supported", _EXAMPLE)
     try:
         statements = parse_statements(source.tokens, source.text)
     except ParseError as error:
@@ -49,13 +53,13 @@ def _parse_select(source: QuerySource) -> exp.Select:
         raise source.error(source.token_span(";"), "several statements in one query", "give every statement a query name of its own")
     statement = statements[0]
     if isinstance(statement, exp.SetOperation):
-        words = ("UNION", "INTERSECT", "EXCEPT", "MINUS")
-        raise source.error(source.token_span(*words), "set operations are not supported", "register every SELECT as a query of its own")
+        raise set_operation_error(source, statement)
     if isinstance(statement, exp.Subquery):
         raise source.error(statement, "a query in parentheses is not supported", "write it without the parentheses")
     if not isinstance(statement, exp.Select):
         raise source.error((first.start, first.end + 1), "only SELECT queries are supported", _EXAMPLE)
-    statement.set("hint", None)  # `windows` reads hints from the text; positions in sqlglot's hint node are not positions in the text
+    for select in statement.find_all(exp.Select):
+        select.set("hint", None)  # `windows` reads hints from the text; positions in sqlglot's hint node are not positions in the text
     return statement
 
 

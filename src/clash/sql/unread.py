@@ -16,7 +16,10 @@ from clash.sql.spark_parser import UnaryPlus
 
 # node -> its arguments that are read, or refused with a message of their own; nodes that are not listed have no conversion
 READ: dict[type[exp.Expr], frozenset[str]] = {
-    exp.Select: frozenset({"expressions", "from_", "joins", "where"}),
+    exp.Select: frozenset({"expressions", "from_", "joins", "where", "with_"}),
+    exp.With: frozenset({"expressions"}),
+    exp.CTE: frozenset({"this", "alias"}),
+    exp.Subquery: frozenset({"this", "alias", "joins"}),
     exp.From: frozenset({"this"}),
     exp.Where: frozenset({"this"}),
     exp.Join: frozenset({"this", "on", "using", "side", "kind", "method"}),

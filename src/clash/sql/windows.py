@@ -1,7 +1,8 @@
 """Pass: the window of each relation, which is that of its stream unless the query gives another one, by argument or by hint.
 
 A hint `/*+ WINDOW(R, '5 seconds') */` may stand anywhere in the text, repeatedly, with several pairs. A name in it is an alias, or else a
-stream, which means all aliases of that stream.
+stream, which means all aliases of that stream. The alias of a derived table means all streams in it; one of them alone is
+`derived.alias`, in backquotes.
 """
 
 from __future__ import annotations
@@ -69,15 +70,25 @@ def _windows(source: QuerySource, scope: Scope, arguments: Mapping[str, str] | N
 def _relations_named(scope: Scope, name: object) -> list[Relation]:
     """The relation of an alias, or all relations of a stream."""
     if isinstance(name, str):
-        alias = scope.find_alias(name)
+        alias = look_up(name, dict.fromkeys(part for alias in scope.aliases for part in _names_of(alias)))
         if alias is not None:
-            return [alias.relation]
+            return [other.relation for other in scope.aliases if alias in _names_of(other)]
         stream = look_up(name, {alias.stream.name for alias in scope.aliases})
         if stream is not None:
             return [alias.relation for alias in scope.aliases if alias.stream.name == stream]
     names = [alias.name for alias in scope.aliases]
     hint = did_you_mean(str(name), names, f"its aliases are {listed(names)}")
     raise QueryError("a window for a relation that the query does not have", "", hint)
+
+
+def _names_of(alias: Alias) -> list[str]:
+    """The name of a use of a stream, and those of the derived tables that it is part of.
+
+    >>> _names_of(Alias("d.e.R", Relation("R"), Stream("R", ())))
+    ['d', 'd.e', 'd.e.R']
+    """
+    parts = alias.name.split(".")
+    return [".".join(parts[: at + 1]) for at in range(len(parts))]
 
 
 def _micros(duration: object, hint: str) -> int | None:
