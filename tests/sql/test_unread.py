@@ -28,7 +28,7 @@ _SAMPLES = [
     "SELECT trim(name) AS c, substring(name, 1, 2) AS d, concat(name, 'x') AS e, name || 'y' AS f, coalesce(name, 'z') AS g FROM R",
     "SELECT greatest(a, b) AS c, least(a, b) AS d, year(ts) AS e, month(ts) AS f, day(ts) AS g, dayofmonth(ts) AS h FROM R",
     "SELECT hour(ts) AS c, minute(ts) AS d, second(ts) AS e, CAST(a AS decimal(10,2)) AS f, a::int AS g, int(x) AS h, r'x' AS i FROM R",
-    "WITH q(k) AS (SELECT a FROM R) SELECT d.p, q.k AS l FROM (SELECT a AS p FROM S WHERE b > 1) AS d(p) JOIN (q JOIN T ON 1 = 1) ON p = k",
+    "WITH q(k) AS (SELECT a FROM R) SELECT d.p, q.k AS l FROM (SELECT a AS p FROM S WHERE b > 1) AS d(p) JOIN (q CROSS JOIN T) ON p = k",
     "SELECT NULLIF(a, 1) AS f, DATE '2024-01-01' AS e, 'a' 'b' AS d FROM R NATURAL JOIN T",
 ]
 

@@ -146,5 +146,7 @@ def _refuse_disconnected(draft: QueryDraft, classes: set[EqualityClass], others:
         hint = "<=> does not join; write = (NULLs match nothing then)"
     if across:
         raise source.error(across[0][1], "not all relations are joined by an equality", hint, note)
-    start, end = source.token_span("FROM")[0], source.token_span("WHERE")[0]
+    start, end = 0, 0
+    if isinstance(draft.syntax, exp.Select):
+        start, end = source.clause_span(draft.syntax, "FROM")[0], source.clause_span(draft.syntax, "WHERE")[0]
     raise source.error((start, end if end > start else len(source.text)), "not all relations are joined by an equality", hint, note)
