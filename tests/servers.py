@@ -205,7 +205,9 @@ class KafkaServer:
     """A Kafka broker that is its own controller, over a folder. It may be stopped or killed and started again: its data stay.
     Topics are made by `create` alone."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, session: float = 6) -> None:
+        """`session`: seconds after which a broker that was killed counts as gone, and may register again. A session that is too short ends
+        while the machine is busy: the broker then leads no partition, and the producers of a transaction get "not coordinator"."""
         pytest.importorskip("confluent_kafka", reason="pip install confluent-kafka")
         import pyspark
 
@@ -234,9 +236,7 @@ class KafkaServer:
             "transaction.state.log.min.isr": "1",
             "transaction.abort.timed.out.transaction.cleanup.interval.ms": "500",
             "group.initial.rebalance.delay.ms": "0",
-            # After a kill it registers again when its old session is over. One that is too short ends while the machine is busy: the broker
-            # then leads no partition, and the producers of a transaction get "not coordinator".
-            "broker.session.timeout.ms": "6000",
+            "broker.session.timeout.ms": str(round(1000 * session)),
             "broker.heartbeat.interval.ms": "500",
             "auto.create.topics.enable": "false",
             "log.retention.ms": "-1",  # records with times of long ago stay; a topic may have a `retention.ms` of its own,

@@ -33,14 +33,14 @@ def main(master: str, data: Path) -> None:
     spark.stop()
 
 
-def session(master: str) -> Any:
+def session(master: str, kafka: str | bool = False) -> Any:
     from pyspark.sql import SparkSession
 
     task_choice.alternate()
     builder = SparkSession.builder.master(master).config("spark.ui.enabled", "false").config("spark.driver.memory", "1g")
     builder.config("spark.sql.session.timeZone", "UTC").config("spark.log.level", "ERROR").config("spark.ui.showConsoleProgress", "false")
     builder.config("spark.driver.extraJavaOptions", "-XX:+UseSerialGC -XX:TieredStopAtLevel=1")  # it lives for seconds
-    return clash.configure(builder).getOrCreate()
+    return clash.configure(builder, kafka=kafka).getOrCreate()
 
 
 def environment(spark: Any, asked: dict[str, Any]) -> None:

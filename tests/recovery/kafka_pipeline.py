@@ -1,34 +1,54 @@
-"""A job from Kafka to Kafka in a process of its own, to be killed: python kafka_pipeline.py JARS SERVERS PREFIX CHECKPOINT [once]
+"""A job from Kafka to Kafka, in a process of its own that can be killed; as job.py, with `servers` and `prefix` asked for beside.
 
-It reads the topics PREFIX-R and PREFIX-S and writes their join to PREFIX-out. It prints `ready` when it runs; with `once` it ends when all
-is read.
+It reads the topics PREFIX-R and PREFIX-S and writes their join to PREFIX-out, in batches of at most 200 records; with `once` it ends when
+all is read.
 """
 
 from __future__ import annotations
 
+import json
 import sys
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parent))
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+import job
 
 import clash
+import servers
+
+TEXT = "SELECT R.k, R.x, S.y FROM R JOIN S ON R.k = S.k"
 
 
-def main(jars: str, servers: str, prefix: str, checkpoint: str, *once: str) -> None:
-    from pyspark.sql import SparkSession
-
-    builder = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false").config("spark.driver.memory", "512m")
-    spark = clash.configure(builder.config("spark.sql.session.timeZone", "UTC"), kafka=jars).getOrCreate()
-    spark.sparkContext.setLogLevel("OFF")
-    engine = clash.Engine(spark, checkpoint, workers=2)
-    kafka = clash.sources.Kafka(spark, servers, max_rows=None if once else 200)
-    engine.stream("R", kafka.json(f"{prefix}-R", "k long, x long"))
-    engine.stream("S", kafka.json(f"{prefix}-S", "k long, y long"))
-    sink = clash.sinks.Kafka(f"{prefix}-out", servers=servers, create=2)
-    engine.query("joined", "SELECT R.k, R.x, S.y FROM R JOIN S ON R.k = S.k", sink=sink)
-    run = engine.start(available_now=bool(once))
-    sys.stdout.write("ready\n")
-    sys.stdout.flush()
-    run.await_termination()
+def main(master: str) -> None:
+    spark = job.session(master, str(servers.get("kafka-connector")))
+    job.tell({"ready": True})
+    for line in sys.stdin:
+        asked = json.loads(line)
+        job.environment(spark, asked)
+        job.tell(play(spark, asked))
     spark.stop()
 
 
+def play(spark: Any, asked: dict[str, Any]) -> dict[str, Any]:
+    once = asked.get("once", False)
+    try:
+        engine(spark, asked, once).start(available_now=once).await_termination()
+    except clash.ClashError as error:
+        return {"error": {"kind": type(error).__name__, "what": error.what, "detail": error.detail, "hint": error.hint}}
+    return {"error": None}
+
+
+def engine(spark: Any, asked: dict[str, Any], once: bool) -> Any:
+    made = clash.Engine(spark, asked["checkpoint"], workers=2)
+    kafka = clash.sources.Kafka(spark, asked["servers"], max_rows=None if once else 200)
+    made.stream("R", kafka.json(f"{asked['prefix']}-R", "k long, x long"))
+    made.stream("S", kafka.json(f"{asked['prefix']}-S", "k long, y long"))
+    made.query("joined", TEXT, sink=clash.sinks.Kafka(f"{asked['prefix']}-out", servers=asked["servers"], create=2))
+    return made
+
+
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    main(sys.argv[1])

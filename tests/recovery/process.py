@@ -15,11 +15,14 @@ from threading import Event, Thread
 from typing import IO, Any
 
 import pyarrow.parquet as pq
+import pyspark
 
 from . import shapes
 from .oracle import Expected, Rows, counted, read_by
 
 JOB = Path(__file__).with_name("job.py")
+CLUSTER = "local-cluster[2,1,1024]"  # two executors of one core, in JVMs of their own
+EXECUTOR = b"CoarseGrainedExecutorBackend"
 
 
 class Process:
@@ -88,6 +91,29 @@ def running(root: Path, master: str = "local[2]", job: Path = JOB, **environment
         yield process
     finally:
         process.close()
+
+
+def cluster_environment(root: Path) -> dict[str, str]:
+    """What Spark needs to start the executors of CLUSTER."""
+    return {
+        "SPARK_HOME": str(Path(pyspark.__file__).parent),
+        "SPARK_SCALA_VERSION": "2.13",
+        "PYSPARK_PYTHON": sys.executable,
+        "SPARK_LOCAL_IP": "127.0.0.1",
+        "SPARK_WORKER_DIR": str(root / "work"),
+    }
+
+
+def processes(session: int, word: bytes) -> Iterator[int]:
+    """Those of a session whose command line has a word."""
+    for folder in Path("/proc").iterdir():
+        if folder.name.isdigit():
+            try:
+                status, command = (folder / "stat").read_text(), (folder / "cmdline").read_bytes()
+            except OSError:  # it has ended meanwhile
+                continue
+            if int(status.rpartition(")")[2].split()[3]) == session and word in command:
+                yield int(folder.name)
 
 
 class Reader:

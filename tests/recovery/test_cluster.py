@@ -4,30 +4,13 @@ from __future__ import annotations
 
 import os
 import signal
-import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
-import pyspark
-
 from . import shapes
-from .process import Process, Reader, running
+from .process import CLUSTER, EXECUTOR, Process, Reader, cluster_environment, processes, running
 
 FILES = 6
-EXECUTOR = b"CoarseGrainedExecutorBackend"
-
-
-def processes(session: int, word: bytes) -> Iterator[int]:
-    """Those of a session whose command line has a word."""
-    for folder in Path("/proc").iterdir():
-        if folder.name.isdigit():
-            try:
-                status, command = (folder / "stat").read_text(), (folder / "cmdline").read_bytes()
-            except OSError:  # it has ended meanwhile
-                continue
-            if int(status.rpartition(")")[2].split()[3]) == session and word in command:
-                yield int(folder.name)
 
 
 def kill_in_batch(process: Process, reader: Reader, batch: int) -> int:
@@ -42,14 +25,7 @@ def kill_in_batch(process: Process, reader: Reader, batch: int) -> int:
 def test_an_executor_is_killed(tmp_path: Path) -> None:
     shapes.write(tmp_path / "in", range(FILES))
     reader = Reader(tmp_path, FILES)
-    environment = {
-        "SPARK_HOME": str(Path(pyspark.__file__).parent),
-        "SPARK_SCALA_VERSION": "2.13",
-        "PYSPARK_PYTHON": sys.executable,
-        "SPARK_LOCAL_IP": "127.0.0.1",
-        "SPARK_WORKER_DIR": str(tmp_path / "work"),
-    }
-    with running(tmp_path, "local-cluster[2,1,1024]", **environment) as process:
+    with running(tmp_path, CLUSTER, **cluster_environment(tmp_path)) as process:
         process.ask()
         with reader.watching():
             executor = kill_in_batch(process, reader, 4)  # it has several tasks (`Alternating`)
