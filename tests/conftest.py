@@ -72,7 +72,7 @@ def hdfs_server(java: None, tmp_path_factory: pytest.TempPathFactory) -> Iterato
 @pytest.fixture(scope="session")
 def kafka_server(java: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaServer]:
     """A real broker without topics. A test that stops it starts it again."""
-    server = KafkaServer(tmp_path_factory.mktemp("kafka"))
+    server = KafkaServer(tmp_path_factory.mktemp("kafka"), secured=True)
     server.start()
     yield server
     server.stop()

@@ -31,7 +31,8 @@ ALLOWED: dict[str, str] = {
     "optimizer": f"{LEAVES} model plan sql planner topology explain",
     "protocol": f"{LEAVES} model columnar statistics",
     "workers": f"{LEAVES} model plan expressions columnar state statistics protocol",
-    "delivery": f"{LEAVES} expressions state sinks",
+    "kafka": "errors hints expressions records protocol",
+    "delivery": f"{LEAVES} expressions state sinks kafka",
     "coordinator.lifecycle": f"{LEAVES} model plan topology protocol",
     "coordinator.control": f"{LEAVES} model plan sql planner expressions state protocol",
     "coordinator.adaptive": f"{LEAVES} model plan sql planner state statistics protocol coordinator.control",
@@ -42,7 +43,6 @@ ALLOWED: dict[str, str] = {
         f"{LEAVES} model plan topology explain expressions state protocol workers "
         "coordinator.lifecycle coordinator.control coordinator.adaptive coordinator.checkpoint"
     ),
-    "kafka": "errors hints expressions records protocol",
     "inprocess": f"{LEAVES} model plan state protocol workers coordinator coordinator.control",
     "spark": (
         f"{LEAVES} model plan sql explain expressions state protocol workers coordinator coordinator.control coordinator.checkpoint "

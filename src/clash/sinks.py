@@ -17,10 +17,10 @@ from typing import Any, Literal, get_args
 
 from clash.errors import OptionError
 from clash.model.durations import parse_timeout
+from clash.model.topic_name import check_topic_name
 
 LostMarker = Literal["fail", "skip", "repeat"]
 Record = tuple[tuple[str, str], ...]
-_TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
 _KAFKA_HINT = 'write clash.sinks.Kafka("paid", servers="host:9092", key="order_id")'
 _OWN_KAFKA_OPTIONS = ("bootstrap.servers", "transactional.id", "enable.idempotence", "group.id", "isolation.level", "error_cb", "logger")
 
@@ -101,8 +101,7 @@ class Kafka:
     options: Mapping[str, Any] = field(default_factory=dict, repr=False, hash=False)
 
     def __post_init__(self) -> None:
-        if not isinstance(self.topic, str) or not _TOPIC.fullmatch(self.topic) or self.topic in (".", ".."):
-            raise OptionError("not the name of a topic", repr(self.topic), _KAFKA_HINT)
+        check_topic_name(self.topic)
         if not isinstance(self.servers, str) or not all(re.fullmatch(r"\S+:\d+", server) for server in self._servers):
             raise OptionError("not the addresses of Kafka servers", repr(self.servers), 'write servers="host:9092", or "a:9092,b:9092"')
         if self.key is not None and (not isinstance(self.key, str) or not self.key):

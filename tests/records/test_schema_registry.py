@@ -1,13 +1,11 @@
-"""Schemas from a registry: a small server that answers as Confluent's does, and what is said when one does not."""
+"""Schemas from a registry, and what is said when it does not answer."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from threading import Thread
 
 import pytest
+from tests.servers import SchemaRegistry
 
 from clash.errors import OptionError, SourceError
 from clash.records.schema_registry import schemas_from_registry
@@ -23,28 +21,10 @@ ANSWERS: dict[str, tuple[int, object]] = {
 }
 
 
-class _Handler(BaseHTTPRequestHandler):
-    def do_GET(self) -> None:
-        status, answer = ANSWERS.get(self.path, (404, {"error_code": 40403, "message": "Schema not found"}))
-        body = answer.encode() if isinstance(answer, str) else json.dumps(answer).encode()
-        self.send_response(status)
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, format: str, *args: object) -> None:
-        pass
-
-
 @pytest.fixture(scope="module")
 def registry() -> Iterator[str]:
-    server = ThreadingHTTPServer(("127.0.0.1", 0), _Handler)
-    thread = Thread(target=server.serve_forever)
-    thread.start()
-    yield f"http://127.0.0.1:{server.server_port}"
-    server.shutdown()
-    server.server_close()
-    thread.join()
+    with SchemaRegistry(ANSWERS) as server:
+        yield server.url
 
 
 def test_by_id_and_by_subject(registry: str) -> None:

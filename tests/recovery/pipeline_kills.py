@@ -55,8 +55,8 @@ class PipelineKills:
         return {"servers": self.server.servers, "prefix": self.prefix}
 
     def live(self, process: Process, kinds: Sequence[str]) -> None:
-        """One start of the job and what is killed in it, one after the other, while batches are run; the run goes on by itself after each but
-        the last. That is `driver`; or `early`, while it starts; or a fail point. The broker is always started again."""
+        """One start of the job and what is killed in it, one after the other, while batches are run; the run goes on by itself after each
+        but the last. That is `driver`; or `early`, while it starts; or a fail point. The broker is always started again."""
         try:
             *others, end = kinds
             if end in POINTS:

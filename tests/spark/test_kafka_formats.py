@@ -4,49 +4,27 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from io import BytesIO
-from threading import Thread
 from typing import Any
 from uuid import uuid4
 
 import pytest
 from fastavro import parse_schema, schemaless_writer
-from tests.servers import KafkaServer
+from tests.servers import KafkaServer, SchemaRegistry
 
 import clash
 from clash.errors import OptionError
 
 OLD = {"type": "record", "name": "R", "fields": [{"name": "a", "type": "long"}]}
 NEW = {"type": "record", "name": "R", "fields": [*OLD["fields"], {"name": "x", "type": ["null", "string"], "default": None}]}
-SCHEMAS = {1: OLD, 2: NEW}
-
-
-class _Handler(BaseHTTPRequestHandler):
-    def do_GET(self) -> None:
-        answers = {f"/schemas/ids/{id}": {"schema": json.dumps(schema)} for id, schema in SCHEMAS.items()}
-        if self.path.startswith("/subjects/"):
-            answers[self.path] = {"id": 2, "version": 2, "subject": "s", "schema": json.dumps(NEW)}
-        found = answers.get(self.path)
-        body = json.dumps(found or {"error_code": 40403}).encode()
-        self.send_response(200 if found else 404)
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, format: str, *args: object) -> None:
-        pass
 
 
 @pytest.fixture
-def registry() -> Iterator[str]:
-    server = ThreadingHTTPServer(("127.0.0.1", 0), _Handler)
-    thread = Thread(target=server.serve_forever)
-    thread.start()
-    yield f"http://127.0.0.1:{server.server_port}"
-    server.shutdown()
-    server.server_close()
-    thread.join()
+def registry(topic: str) -> Iterator[str]:
+    answers = {f"/schemas/ids/{id}": (200, {"schema": json.dumps(schema)}) for id, schema in ((1, OLD), (2, NEW))}
+    latest = {"id": 2, "version": 2, "subject": f"{topic}-value", "schema": json.dumps(NEW)}
+    with SchemaRegistry({**answers, f"/subjects/{topic}-value/versions/latest": (200, latest)}) as server:
+        yield server.url
 
 
 def avro(schema: Any, value: dict[str, Any], id: int | None = None) -> bytes:

@@ -30,5 +30,6 @@ def _hint(code: int) -> str | None:
         KafkaError.CLUSTER_AUTHORIZATION_FAILED: "allow the user to write with idempotence",
         KafkaError._AUTHENTICATION: "check the user and the password in the sink's options",
         KafkaError.SASL_AUTHENTICATION_FAILED: "check the user and the password in the sink's options",
+        KafkaError._SSL: "check ssl.ca.location and the certificates in the sink's options",
         KafkaError.INVALID_TRANSACTION_TIMEOUT: "set a shorter transaction.timeout.ms in the sink's options",
     }.get(code)

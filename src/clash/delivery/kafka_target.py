@@ -26,6 +26,7 @@ from clash.delivery.kafka_errors import explained
 from clash.delivery.target import Destination, Output, RefusedError, UnavailableError, refuse_missing
 from clash.errors import SinkError
 from clash.expressions.value_to_text import format_values
+from clash.kafka.client_problems import ClientProblems, request_topics
 from clash.sinks import Kafka
 from clash.state.failpoints import reach
 
@@ -68,7 +69,7 @@ class KafkaTarget:
         self._options = {"bootstrap.servers": sink.servers, **sink.options}
         self._timeout = min(_TIMEOUT, max(1.0, sink.wait_seconds))
         self._commit_timeout = min(6 * _TIMEOUT, max(1.0, sink.wait_seconds))
-        self._problem = ""  # the last one that the client has reported of itself, as a refused password
+        self._problems = ClientProblems()
         self._producer: Any = None
         self._admin_client: Any = None
 
@@ -77,7 +78,7 @@ class KafkaTarget:
     def prepare(self, destinations: Sequence[Destination[Kafka]]) -> None:
         sinks = [destination.sink for destination in destinations]
         with self._explained():
-            found = self._admin().list_topics(timeout=self._timeout)
+            found = request_topics(self._admin(), self._problems, self._timeout)
         self.identity = found.cluster_id
         existing = {name for name, topic in found.topics.items() if topic.error is None}
         for sink in sinks:
@@ -120,7 +121,7 @@ class KafkaTarget:
         from confluent_kafka import Producer
 
         self.close()
-        self._problem = ""
+        self._problems = ClientProblems()
         settings = {**_DEFAULTS, **self._options, "transactional.id": self._id, "error_cb": self._note}
         with self._explained():
             self._producer = Producer(settings, logger=_LOG)
@@ -260,7 +261,11 @@ class KafkaTarget:
         return self._admin_client
 
     def _note(self, error: Any) -> None:
-        self._problem = f" ({error.str()})"
+        self._problems.note(error)
+
+    @property
+    def _problem(self) -> str:
+        return f" ({self._problems.text})" if self._problems.text else ""
 
     @contextmanager
     def _explained(self) -> Iterator[None]:
@@ -272,7 +277,8 @@ class KafkaTarget:
         except TimeoutError as error:
             raise UnavailableError(f"no answer in time{self._problem}") from error
         except KafkaException as error:
-            raise explained(error.args[0], self._problem) from error
+            problem = "" if error.args[0] is self._problems.last else self._problem
+            raise explained(error.args[0], problem) from error
 
 
 def key_texts(values: pa.Array, timezone: str) -> pa.Array:

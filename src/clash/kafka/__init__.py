@@ -6,5 +6,6 @@
 | `offset_ranges` | the records of a batch, as ranges of offsets, divided among tasks |
 | `consumer` | reads ranges of offsets, with one client per process |
 | `stream_records` | records as rows of streams: decoded, or rejected with a reason |
+| `client_problems` | why a client has no connection |
 | `topics` | which topics a cluster has |
 """

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 from clash.errors import SourceError
 from clash.kafka.client_options import Options, for_librdkafka
+from clash.kafka.client_problems import ClientProblems
 from clash.kafka.offset_ranges import OffsetRange
 
 PATIENCE = 60.0  # seconds without a record, after which a batch fails
@@ -109,12 +110,9 @@ class _Reader:
     def __init__(self, options: Options) -> None:
         from confluent_kafka import Consumer
 
-        self._last_problem = ""
-        self._consumer = Consumer({**_SETTINGS, **for_librdkafka(options), "error_cb": self._note_problem})
+        self._problems = ClientProblems()
+        self._consumer = Consumer({**_SETTINGS, **for_librdkafka(options), "error_cb": self._problems.note})
         self._partitions: dict[Place, _Partition] = {}
-
-    def _note_problem(self, error: Any) -> None:
-        self._last_problem = str(error.str())
 
     def close(self) -> None:
         self._consumer.close()
@@ -149,7 +147,7 @@ class _Reader:
             if wanted and time.monotonic() - progressed > patience:
                 topic, number = next(iter(wanted))
                 where = f"topic {topic}, partition {number}, offset {self._partitions[topic, number].next}"
-                problem = f"; {self._last_problem}" if self._last_problem else ""
+                problem = f"; {self._problems.text}" if self._problems.text else ""
                 raise SourceError("Kafka does not answer", f"{where}: no record for {patience:g} s{problem}", _REPEATED)
 
     def _beyond_end(self, wanted: dict[Place, OffsetRange]) -> Iterator[Missing]:
@@ -165,7 +163,7 @@ class _Reader:
                     raise SourceError("a Kafka topic cannot be read", detail, _REPEATED)
                 _, high = self._consumer.get_watermark_offsets(_topic_partition(place), timeout=_STALLED)
             except KafkaException as error:
-                self._last_problem = str(error.args[0].str())
+                self._problems.note(error.args[0])
                 return
             partition = self._partitions[place]
             partition.short_end, before = high, partition.short_end
@@ -237,10 +235,10 @@ class _Reader:
         elif code in (KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE):
             partition.is_misplaced = True
         else:
-            self._last_problem = str(message.error().str())
+            self._problems.note(message.error())
             gone = (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC, KafkaError._UNKNOWN_PARTITION)
             if code in (*gone, KafkaError.TOPIC_AUTHORIZATION_FAILED):
-                raise SourceError("a Kafka topic cannot be read", f"topic {place[0]}: {self._last_problem}", _REPEATED)
+                raise SourceError("a Kafka topic cannot be read", f"topic {place[0]}: {message.error().str()}", _REPEATED)
 
     def _replace(self, place: Place, each: OffsetRange) -> Iterator[Missing]:
         """Goes on at the first offset that Kafka has, if there is one before the end of the range."""

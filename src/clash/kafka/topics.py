@@ -5,10 +5,12 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Mapping
+from typing import Any
 
 from clash.errors import OptionError, SourceError
 from clash.hints import did_you_mean, listed
 from clash.kafka.client_options import Options, for_librdkafka
+from clash.kafka.client_problems import ClientProblems, request_topics
 
 _SECONDS = 15.0
 _TRIES, _PAUSE = 5, 0.5  # seconds
@@ -33,8 +35,11 @@ def list_topics(options: Options) -> list[str]:
     from confluent_kafka import KafkaError, KafkaException
     from confluent_kafka.admin import AdminClient
 
+    problems = ClientProblems()
     try:
-        return list(AdminClient({"log_level": 2, **for_librdkafka(options)}).list_topics(timeout=_SECONDS).topics)
+        settings: dict[str, Any] = {"log_level": 2, **for_librdkafka(options), "error_cb": problems.note}
+        client = AdminClient(settings)
+        return list(request_topics(client, problems, _SECONDS).topics)
     except KafkaException as error:
         if error.args[0].code() == KafkaError._INVALID_ARG:  # its text has the value, which may be secret
             named = re.search(r'property:? "([^"]+)"', error.args[0].str())
@@ -42,8 +47,11 @@ def list_topics(options: Options) -> list[str]:
             hint = "the options are those of librdkafka, and of Spark's client where the names are the same"
             raise OptionError("an option of Kafka is refused by its client", detail, hint) from None
         servers = dict(options)["bootstrap.servers"]
+        if problems.is_refusal:
+            hint = "check the user, the password and the certificates in the options of clash.sources.Kafka"
+            raise SourceError("Kafka refuses the connection", f"{servers}: {problems.text}", hint) from None
         raise SourceError(
             "Kafka cannot be reached",
-            f"{servers}: {error.args[0].str()}",
+            f"{servers}: {problems.text or error.args[0].str()}",
             "check the address and the security options, and that the broker runs",
         ) from None

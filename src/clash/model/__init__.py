@@ -16,4 +16,5 @@ It imports nothing of the project but `errors` and `codec`. Start with `query`: 
 | `types`           | Spark's type names: one spelling, families of exactly comparable types, which types may join  |
 | `coercion`        | Spark's result types of operators, and which casts exist                                      |
 | `durations`       | durations as users write them, in microseconds                                                |
+| `topic_name`      | the names that Kafka's topics may have                                                        |
 """

@@ -17,11 +17,11 @@ from clash.errors import OptionError
 from clash.kafka.client_options import check_options, for_spark
 from clash.kafka.stream_records import METADATA_TYPES, Bad, Metadata, OnLoss
 from clash.kafka.topics import check_topics
+from clash.model.topic_name import check_topic_name
 from clash.records import RecordFormat, check_format, columns_of_avro
 from clash.records.schema_registry import schemas_from_registry
 
 _NEEDED = ("confluent_kafka", "msgspec")
-_TOPIC_CHARACTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-")
 
 
 @dataclass(frozen=True)
@@ -148,8 +148,7 @@ class Kafka:
         headers: str | None,
         registry: str | None = None,
     ) -> KafkaStream:
-        if not isinstance(topic, str) or not topic or len(topic) > 249 or not set(topic) <= _TOPIC_CHARACTERS:
-            raise OptionError("not the name of a Kafka topic", repr(topic), "topics have letters, digits, dots, underscores and hyphens")
+        check_topic_name(topic)
         if bad not in get_args(Bad):
             raise OptionError("bad is neither keep nor fail", f"topic {topic}: {bad!r}", 'write bad="keep"')
         check_format(record_format, topic)
