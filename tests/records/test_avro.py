@@ -105,7 +105,7 @@ def test_every_type() -> None:
         (record(("a", logical("long", "timestamp-nanos"))), "long with logicalType timestamp-nanos"),
         (record(("a", "int"), ("next", ["null", "R"])), "R contains itself"),
         (record(("a", "null")), "null"),
-        (record(("a", {"type": "array", "items": {"type": "record", "name": "N", "fields": []}})), "record N without fields"),
+        (record(("a", {"type": "record", "name": "N", "fields": []})), "record N without fields"),
     ],
 )
 def test_schemas_that_are_refused(schema: str, detail: str) -> None:
@@ -193,3 +193,19 @@ def test_bytes_of_any_kind_are_accepted_or_rejected(values: list[bytes]) -> None
     schema = record(*((name, kind) for name, kind, *_ in ALL if name not in ("q", "x")))
     decoded = decode(format_of(schema), values, "UTC")
     assert len(decoded.columns["b"]) + len(decoded.rejected) == len(values)
+
+
+NOTHING = {"type": "record", "name": "N", "fields": [{"name": "f", "type": {"type": "fixed", "name": "F", "size": 0}}]}
+
+
+@pytest.mark.parametrize("items", ["null", {"type": "fixed", "name": "F", "size": 0}, NOTHING])
+def test_an_array_whose_items_have_no_bytes_is_refused(items: Any) -> None:
+    """A record of a few bytes would have as many of them as its writer likes, and take as long, or as much memory."""
+    written = record(("a", "int"), ("many", ["null", {"type": "array", "items": items}]))
+    count = b"\xfe\xff\xff\xff\xff\x7f"
+    stream = record(("a", "int"))
+    decoded = decode(format_of(stream, _1=stream, _7=written), [write(stream, {"a": 1}, 1), b"\0\0\0\0\x07\x02\x02" + count + b"\0"], "UTC")
+    assert decoded.columns["a"].to_pylist() == [1]
+    assert "an array whose items have no bytes" in decoded.rejected[1]
+    with pytest.raises(OptionError, match="an array whose items have no bytes"):
+        columns_of_avro(written)

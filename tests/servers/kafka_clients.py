@@ -32,6 +32,14 @@ class KafkaClients:
         admin = self.admin()
         admin.create_partitions([NewPartitions(topic, partitions)])[topic].result(60)
 
+    def configure(self, topic: str, config: Mapping[str, str]) -> None:
+        from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource
+
+        entries = [ConfigEntry(name, value, incremental_operation=AlterConfigOpType.SET) for name, value in config.items()]
+        admin = self.admin()
+        for done in admin.incremental_alter_configs([ConfigResource("topic", topic, incremental_configs=entries)]).values():
+            done.result(60)
+
     def delete(self, topic: str) -> None:
         admin = self.admin()
         admin.delete_topics([topic])[topic].result(60)
@@ -53,15 +61,22 @@ class KafkaClients:
         assert producer.flush(60) == 0
         assert not problems, problems[0]
 
+    def begins(self, topic: str) -> dict[int, int]:
+        """By partition, the offset of the first record."""
+        return {partition: low for partition, (low, _) in self._watermarks(topic).items()}
+
     def ends(self, topic: str) -> dict[int, int]:
         """By partition, the offset after the last committed record."""
+        return {partition: high for partition, (_, high) in self._watermarks(topic).items()}
+
+    def _watermarks(self, topic: str) -> dict[int, tuple[int, int]]:
         from confluent_kafka import Consumer, TopicPartition
 
         consumer = Consumer({"bootstrap.servers": self.servers, "group.id": "tests", "isolation.level": "read_committed"})
         partitions = consumer.list_topics(topic, timeout=60).topics[topic].partitions
-        ends = {partition: consumer.get_watermark_offsets(TopicPartition(topic, partition), 60)[1] for partition in partitions}
+        found = {partition: consumer.get_watermark_offsets(TopicPartition(topic, partition), 60) for partition in partitions}
         consumer.close()
-        return ends
+        return found
 
     def consume(self, topic: str, isolation: str = "read_committed") -> list[Any]:
         """All messages of the topic, up to its present end."""

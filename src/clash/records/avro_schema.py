@@ -51,7 +51,9 @@ def resolved(schema: str) -> Any:
     if not isinstance(parsed, dict) or parsed.get("type") != "record":
         raise OptionError(_WHAT, f"not a record: {schema[:60]}", "the schema of a value is a record, whose fields are the columns")
     _check_with_fastavro(parsed)
-    return _resolve(parsed, {}, "", ())
+    found = _resolve(parsed, {}, "", ())
+    _refuse_empty_items(found)
+    return found
 
 
 def _check_with_fastavro(schema: Any) -> None:
@@ -95,6 +97,31 @@ def _resolve(schema: Any, names: dict[str, Any], namespace: str, open_: tuple[st
     if kind == "map":
         return {**schema, "values": _resolve(schema["values"], names, namespace, open_)}
     return schema if kind in _PRIMITIVE or kind == "null" else _resolve(kind, names, namespace, open_)
+
+
+def _refuse_empty_items(schema: Any) -> None:
+    """A record of a few bytes could have any number of items without bytes, and reading them would take as long, or as much memory."""
+    for part in _parts(schema):
+        _refuse_empty_items(part)
+    if isinstance(schema, dict) and schema["type"] == "array" and _has_no_bytes(schema["items"]):
+        raise OptionError(_WHAT, "an array whose items have no bytes", "leave the field out, or give its items a type with a value")
+
+
+def _has_no_bytes(schema: Any) -> bool:
+    """Whether all values of a resolved schema are stored in no bytes."""
+    if isinstance(schema, list):  # which branch it is takes a byte
+        return False
+    kind = schema["type"]
+    if kind in ("record", "error"):
+        return all(map(_has_no_bytes, _parts(schema)))
+    return bool(kind == "null" or (kind == "fixed" and schema["size"] == 0))
+
+
+def _parts(schema: Any) -> list[Any]:
+    """The schemas directly inside a resolved one."""
+    if isinstance(schema, list):
+        return schema
+    return [*(field["type"] for field in schema.get("fields", ())), *(schema[key] for key in ("items", "values") if key in schema)]
 
 
 def spark_type(schema: Any) -> str:
