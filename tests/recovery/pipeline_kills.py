@@ -1,6 +1,6 @@
 """kill -9 of a job from Kafka to Kafka: of its driver, its Python workers, its executors, and of the broker; then the topic is compared.
 
-By hand: python -m tests.recovery.pipeline_kills NUMBER [SEED]
+By hand: python -m tests.recovery.pipeline_kills NUMBER [SEED [BROKERS]]
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from random import Random
 from uuid import uuid4
 
 from tests.recovery.process import CLUSTER, EXECUTOR, Process, cluster_environment, processes
-from tests.servers import KafkaServer
+from tests.servers import KafkaCluster, KafkaServer
 
 JOB = Path(__file__).with_name("kafka_pipeline.py")
 LOCAL = "local[2]"
@@ -32,7 +32,7 @@ LIMIT = 120  # seconds in which a batch is committed after a kill
 class PipelineKills:
     """One checkpoint that sees many crashes, while records are produced."""
 
-    def __init__(self, root: Path, server: KafkaServer, seed: int) -> None:
+    def __init__(self, root: Path, server: KafkaServer | KafkaCluster, seed: int) -> None:
         self.root, self.server, self.random = root, server, Random(seed)
         self.prefix = f"p{uuid4().hex[:8]}"
         self.rows: dict[str, list[tuple[int, int]]] = {"R": [], "S": []}
@@ -96,9 +96,11 @@ class PipelineKills:
 
     def _kill(self, process: Process, kind: str) -> None:
         if kind == "broker":
-            self.server.kill()
+            topic = f"{self.prefix}-{self.random.choice(['R', 'S', 'out'])}"
+            broker = self.server if isinstance(self.server, KafkaServer) else self.server.leader(topic)
+            broker.kill()
             time.sleep(self.random.random())
-            self.server.start()
+            broker.start()
             return
         found = sorted(processes(process.process.pid, EXECUTOR if kind == "executor" else WORKER))
         assert found, f"no {kind}"
@@ -137,12 +139,12 @@ def plan(number: int, random: Random) -> list[tuple[str, list[str]]]:
     return [*starts, (LOCAL, [])]
 
 
-def main(number: int, seed: int = 1) -> None:
-    """The next process starts while the last one is played."""
+def main(number: int, seed: int = 1, brokers: int = 1) -> None:
+    """The next process starts while the last one is played. Of several brokers, one that leads a partition is killed."""
     with tempfile.TemporaryDirectory(prefix="clash-pipeline-") as name, ThreadPoolExecutor(1) as ahead:
         root = Path(name)
         (root / "broker").mkdir()
-        server = KafkaServer(root / "broker", session=3)
+        server = KafkaServer(root / "broker", session=3) if brokers == 1 else KafkaCluster(root / "broker", brokers)
         server.start()
         try:
             kills = PipelineKills(root, server, seed)

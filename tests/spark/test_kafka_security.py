@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import logging
-from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
 import pytest
 from tests.servers import KafkaServer
@@ -16,7 +13,7 @@ from tests.servers.kafka import SECRET
 
 import clash
 
-TEXT = "SELECT R.a, R.x, S.y FROM R JOIN S ON R.a = S.a"
+from .kafka_join import KafkaJoin
 
 
 @pytest.fixture(scope="module")
@@ -44,34 +41,6 @@ def log(spark: Any, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> Iterato
     appender.stop()
 
 
-class Job:
-    """R and S out of topics, and their join into a topic, all through one address and one set of options."""
-
-    def __init__(self, spark: Any, server: KafkaServer, root: Path, servers: str, options: Mapping[str, str]) -> None:
-        self.spark, self.server, self.root, self.servers, self.options = spark, server, root, servers, options
-        self.name = f"s{uuid4().hex[:8]}"
-        self.rows = 0
-        server.create(*(f"{self.name}-{stream}" for stream in "RS"))
-
-    def engine(self) -> Any:
-        engine = clash.Engine(self.spark, self.root / "ck", workers=2)
-        source = clash.sources.Kafka(self.spark, self.servers, options=self.options)
-        engine.stream("R", source.json(f"{self.name}-R", "a long, x long"))
-        engine.stream("S", source.json(f"{self.name}-S", "a long, y long"))
-        engine.query("q", TEXT, sink=clash.sinks.Kafka(f"{self.name}-out", servers=self.servers, create=1, options=self.options, wait=20))
-        return engine
-
-    def feed(self) -> None:
-        for stream, column in (("R", "x"), ("S", "y")):
-            values = range(self.rows, self.rows + 20)
-            self.server.produce(f"{self.name}-{stream}", [json.dumps({"a": value % 7, column: value}) for value in values])
-        self.rows += 20
-
-    def check(self) -> None:
-        found = Counter(tuple(json.loads(message.value()).values()) for message in self.server.consume(f"{self.name}-out"))
-        assert found == Counter((x % 7, x, y) for x in range(self.rows) for y in range(self.rows) if x % 7 == y % 7)
-
-
 def reach(server: KafkaServer, how: str) -> tuple[str, dict[str, str]]:
     """The address and the options of a client."""
     return (server.tls_servers, server.tls_options) if how == "certificate" else (server.sasl_servers, server.sasl_options(how))
@@ -92,7 +61,7 @@ def test_both_clients_take_the_same_options(
     assert server.certificates is not None
     key = server.certificates.client_key.read_text()
     secrets = [SECRET, key.splitlines()[1]]
-    job = Job(spark, server, tmp_path, *reach(server, how))
+    job = KafkaJoin(spark, server, tmp_path, *reach(server, how))
     job.feed()
     engine = job.engine()
     run = engine.start(available_now=True)
@@ -107,7 +76,7 @@ def test_a_refused_client_is_named_and_its_password_is_not(
 ) -> None:
     servers, options = reach(server, "SCRAM-SHA-512")
     wrong = {**options, "sasl.password": "wrong-secret"}
-    job = Job(spark, server, tmp_path, servers, wrong)
+    job = KafkaJoin(spark, server, tmp_path, servers, wrong)
     with pytest.raises(clash.SourceError, match="Kafka refuses the connection") as refused:
         job.engine().start()
     assert "SASL authentication error" in refused.value.detail

@@ -29,6 +29,9 @@ _SASL = ("sasl.mechanism", "sasl.mechanisms", "sasl.username", "sasl.password")
 _PEM = {"ssl.certificate": "ssl.keystore.certificate.chain", "ssl.key": "ssl.keystore.key", "ssl.ca": "ssl.truststore.certificates"}
 _PEM_OPTIONS = tuple(f"{name}.{form}" for name in _PEM for form in ("location", "pem"))
 _LIBRDKAFKA_ONLY = (*_PEM_OPTIONS, "debug", "log_level")
+# Java's client waits for a leader that is gone until its call times out, a minute by default, and takes the new one with the next call.
+_TIMEOUT = 10_000  # milliseconds of a call of Java's client
+_ATTEMPTS = 18  # of Spark to ask for offsets: three minutes in all, as by default
 
 
 def check_options(servers: object, options: object) -> Options:
@@ -56,7 +59,7 @@ def for_librdkafka(options: Options) -> dict[str, str]:
 
 
 def for_spark(options: Options) -> dict[str, str]:
-    """Options of Spark's source, each with the prefix `kafka.`."""
+    """Options of Spark's source: those of its client have the prefix `kafka.`."""
     given = dict(options)
     java = {key: value for key, value in given.items() if key not in (*_SASL, *_LIBRDKAFKA_ONLY)}
     mechanism = given.get("sasl.mechanism", given.get("sasl.mechanisms"))
@@ -69,7 +72,9 @@ def for_spark(options: Options) -> dict[str, str]:
         pem = given.get(f"{name}.pem") or _content(given.get(f"{name}.location"), f"{name}.location")
         if pem is not None:
             java |= {java_name: pem, "ssl.truststore.type" if name == "ssl.ca" else "ssl.keystore.type": "PEM"}
-    return {f"kafka.{key}": value for key, value in java.items()}
+    java.setdefault("request.timeout.ms", str(_TIMEOUT))
+    java["default.api.timeout.ms"] = java["request.timeout.ms"]
+    return {"fetchOffset.numRetries": str(_ATTEMPTS)} | {f"kafka.{key}": value for key, value in java.items()}
 
 
 def _content(path: str | None, option: str) -> str | None:
