@@ -101,6 +101,79 @@ TIMES += [
     "CAST(CAST('2024-10-27 02:30:00' AS timestamp) AS bigint)",
 ]  # fmt: skip
 
+_DATE_COLUMNS = ("day", "ts", "nt")
+CALENDAR = [
+    f"{part}({a})" for part, a in itertools.product(
+        ("quarter", "dayofweek", "weekday", "dayofyear", "weekofyear", "dayname", "monthname", "last_day", "to_date", "to_timestamp",
+         "unix_timestamp"), _DATE_COLUMNS)
+] + [
+    f"extract({field} FROM {a})" for field, a in itertools.product(
+        ("YEAR", "YEAROFWEEK", "QUARTER", "MONTH", "WEEK", "DAY", "DOW", "DOW_ISO", "DOY", "HOUR", "MINUTE", "SECOND"), _DATE_COLUMNS)
+] + [
+    f"date_trunc('{unit}', {a})" for unit, a in itertools.product(
+        ("year", "QUARTER", "mon", "WEEK", "DD", "hour", "MINUTE", "SECOND", "MILLISECOND", "MICROSECOND"), _DATE_COLUMNS)
+] + [f"trunc({a}, '{unit}')" for unit, a in itertools.product(("YYYY", "quarter", "MM", "week"), _DATE_COLUMNS)] + [
+    f"{a} {sign} {interval}" for a, sign, interval in itertools.product(
+        _DATE_COLUMNS, "+-", ("INTERVAL 1 MONTH", "INTERVAL -13 MONTHS", "INTERVAL '2' YEAR", "INTERVAL 1 YEAR 2 MONTHS", "INTERVAL 1 DAY",
+                              "INTERVAL 2 WEEKS", "INTERVAL 25 HOURS", "INTERVAL '1 day 2 hours'", "INTERVAL '3 days'"))
+] + [
+    "day + 1", "1 + day", "day - 1", "day + i % 100000", "day - t", "t + day", "day + INTERVAL 1 YEAR + INTERVAL 2 MONTHS",
+    "INTERVAL 1 MONTH + ts", "(INTERVAL 1 YEAR + INTERVAL 2 MONTHS) + day", "day - (INTERVAL 1 YEAR - INTERVAL 2 MONTHS)",
+    "INTERVAL 5 DAYS + day", "day + (ts - tz)", "date_add(day, 7)", "date_add(ts, -7)", "date_sub(nt, t)", "date_add(day, h)",
+    "dateadd(day, 1)", "add_months(day, 1)", "add_months(ts, -25)", "add_months(day, h)", "add_months(nt, t)", "datediff(day, ts)",
+    "datediff(ts, tz)", "date_diff(nt, day)", "next_day(day, 'Mon')", "next_day(ts, 'SU')", "next_day(day, 'thursday')",
+    "make_date(h, t, j)", "make_date(2024, 2, t)", "make_date(year(day), month(day), day(day))", "to_date('2024-02-29')", "to_date(s)",
+    "to_timestamp(s)", "unix_date(day)", "date_from_unix_date(h)", "unix_seconds(ts)", "unix_millis(ts)", "unix_micros(ts)",
+    "timestamp_seconds(i)", "timestamp_seconds(l)", "timestamp_millis(l)", "timestamp_micros(l)", "timestamp_millis(h)",
+    "date_part('doy', day)", "date_part('seconds', ts)", "year(day + INTERVAL 1 MONTH)", "day > DATE '2024-01-31' + INTERVAL 1 MONTH",
+    "to_unix_timestamp(ts)", "date_add(NULL, 1)", "date_add(day, NULL)", "date_trunc('DAY', ts) = ts",
+]  # fmt: skip
+
+CALENDAR_IN_ZONES = [
+    text for text in CALENDAR
+    if "(ts" in text or " ts" in text or text.startswith("ts ") or ("day" in text and ("date_trunc" in text or "HOURS" in text))
+]  # fmt: skip
+
+NUMBERS = [f"{a} div {b}" for a, b in (("i", "j"), ("t", "h"), ("l", "m"), ("i", "7"), ("l", "t"), ("-7", "j"))]
+NUMBERS += [
+    f"pmod({a}, {b})"
+    for a, b in (("t", "t"), ("h", "i"), ("i", "j"), ("l", "m"), ("f", "f"), ("x", "y"), ("i", "x"), ("i", "7"), ("t", "-7Y"))
+]
+NUMBERS += [f"{name}({a})" for name, a in itertools.product(("sqrt", "sign", "rint"), "thilfxce")]
+NUMBERS += [f"{a} {op} {b}" for (a, b), op in itertools.product((("t", "h"), ("i", "j"), ("l", "i"), ("l", "m"), ("i", "255")), "&|^")]
+NUMBERS += [
+    "~t", "~h", "~i", "~l", "isnan(x)", "isnan(f)", "isnan(NULL)", "nanvl(x, y)", "nanvl(f, f)", "nanvl(f, x)", "nanvl(x, 0.0D)",
+    "mod(i, j)",
+    "mod(c, d)", "mod(x, 3)", "signum(x)", "negative(i)", "zeroifnull(i)", "zeroifnull(x)", "nullifzero(i)", "nullifzero(c)",
+    "nvl2(i, j, l)",
+    "nvl2(s, 1, 0)", "ifnull(i, j)", "equal_null(i, j)", "equal_null(x, y)", "isnull(s)", "isnotnull(s)", "nvl2(b, NULL, i)", "i div j + 1",
+    "pmod(i, 5) = 3", "sqrt(abs(x))", "pmod(i, NULL)", "sqrt(NULL)",
+]  # fmt: skip
+
+STRINGS = [
+    "ltrim(s)", "rtrim(s)", "btrim(s)", "trim(BOTH 'a ' FROM s)", "trim(LEADING 'ä1' FROM s)", "trim(TRAILING 'ß%c' FROM s)",
+    "trim('xa', s)",
+    "ltrim('xa', s)", "rtrim('', s)", "btrim(s, 'a')", "trim(FROM s)",
+    *(f"{name}(s, '{pattern}')" for name, pattern in itertools.product(("startswith", "endswith", "contains", "instr"), ("a", "", "ß",
+    "本", "-0", "zz"))),
+    "replace(s, 'a', 'xy')", "replace(s, 'a')", "replace(s, '', 'x')", "replace(s, '2', '本')", "replace(s, '-', '')",
+    "concat_ws('-', s, u)",
+    "concat_ws(',', s, NULL, u, 'x')", "concat_ws(s, u, 'a')", "concat_ws('', s, s)", "concat_ws(NULL, s, u)", "repeat(s, 3)",
+    "repeat(s, 0)",
+    "repeat(s, -1)", "reverse(s)", "octet_length(s)", "octet_length(w)", "char_length(s)", "character_length(s)", "len(s)", "ucase(s)",
+    "lcase(s)",
+    "lpad(s, 5, 'xy')", "rpad(s, 5, 'xy')", "lpad(s, 3)", "rpad(s, 4)", "lpad(s, 0, 'x')", "lpad(s, -1, 'x')", "rpad(s, 6, '')",
+    "lpad(s, 7, '本b')",
+    "locate('2', s)", "position('b' IN s)", "split_part(s, '-', 1)", "split_part(s, '-', 2)", "split_part(s, '-', -1)",
+    "split_part(s, '-', -3)",
+    "split_part(s, '-', 9)", "split_part(s, '', 1)", "split_part(s, '', 2)", "split_part(s, ' ', 2)", "split_part(s, '本', 2)",
+    "left(s, 2)",
+    "left(s, 0)", "left(s, -1)", "left(s, j)", "right(s, 2)", "right(s, 0)", "right(s, -1)", "right(s, i % 5)", "substr(s, 2, 2)",
+    "s ILIKE 'A%'",
+    "s NOT ILIKE '%C'", "s ILIKE 'äö%'", "s ILIKE '_!%C' ESCAPE '!'", "upper(s) ILIKE '%b%'", "replace(lower(s), 'ä', 'ae')",
+    "startswith(s, 'a') AND NOT endswith(s, 'c')",
+]  # fmt: skip
+
 _TARGETS = ["tinyint", "smallint", "int", "bigint", "float", "double", "decimal(10,2)", "decimal(38,10)", "decimal(5,0)", "decimal(20,18)"]
 CASTS = [f"CAST({a} AS {kind})" for a, kind in itertools.product("thilfxcegknsb", [*_TARGETS, "string"])]
 CASTS += [f"CAST({a} AS boolean)" for a in "tilfxceks"] + [f"CAST({a} AS timestamp)" for a in "tilfxc"]
@@ -113,4 +186,5 @@ CASTS += [
     "CAST(e AS decimal(38,2))",
 ]
 
-ALL = {"comparisons": COMPARISONS, "logic": LOGIC, "arithmetic": ARITHMETIC, "text": TEXT, "syntax": SYNTAX, "times": TIMES, "casts": CASTS}
+ALL = {"comparisons": COMPARISONS, "logic": LOGIC, "arithmetic": ARITHMETIC, "text": TEXT, "syntax": SYNTAX, "times": TIMES, "casts": CASTS,
+       "calendar": CALENDAR, "numbers": NUMBERS, "strings": STRINGS}  # fmt: skip

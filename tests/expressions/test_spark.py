@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from .cases import ALL, TIMES
+from .cases import ALL, CALENDAR_IN_ZONES, TIMES
 from .clock_changes import CHANGES, CONVERSIONS, DIFFERENCES, SUMS, clock_table, literals
 from .harness import STREAM, answers, expression, plain, raising, same, table, without
 
@@ -106,4 +106,6 @@ def test_changes_of_the_clock(spark: Any, timezone: str) -> None:
     data = clock_table(zone, 300)
     _view(spark, data)
     wrong = _compare(spark, [*DIFFERENCES, *SUMS, *CONVERSIONS, *literals(zone)], data, timezone)
+    if timezone != "UTC":
+        wrong += _compare(spark, CALENDAR_IN_ZONES, data, timezone)
     assert not wrong, f"{len(wrong)} differ\n" + "\n".join(wrong[:40])

@@ -11,13 +11,16 @@ It may import `model` and `errors` only. Start reading at `evaluate`: it walks a
 | `arrow_types` | `arrow_type`: Spark type names as Arrow types |
 | `compare` | comparisons, IN, GREATEST and LEAST, IS NULL, NOT |
 | `arithmetic` | + - * / %, negation, ABS, ROUND, FLOOR, CEIL |
+| `numeric` | DIV, PMOD, SQRT, SIGN, bits, NaN |
 | `decimals` | decimal arithmetic with Spark's rounding |
 | `doubles` | rounding of doubles by their shortest decimal representation |
 | `cast` | CAST and implicit widening |
 | `text_to_value`, `text_to_time` | casts from strings |
 | `value_to_text` | casts to strings |
 | `text` | string functions and LIKE |
+| `text_functions` | TRIM, REPLACE, LPAD, SPLIT_PART and others with literal patterns |
 | `temporal` | time zones, casts between date and time types, parts of dates and times |
+| `calendar` | days and months added, truncation, other parts of dates, seconds since 1970 |
 """
 
 from clash.expressions.arrow_types import arrow_type

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from clash.errors import DataError
-from clash.expressions import arithmetic, compare, temporal, text
+from clash.expressions import arithmetic, calendar, compare, numeric, temporal, text, text_functions
 from clash.expressions import cast as casts
 from clash.expressions.arrow_types import arrow_type
 from clash.expressions.literals import literal
@@ -29,9 +29,15 @@ from clash.model.types import family, is_atomic
 Columns = Callable[[Col], pa.Array]  # how a column's values are read
 Kernel = Callable[[Call, list[Value], str], Value]
 
-_KERNELS: dict[str, Kernel] = {**compare.KERNELS, **arithmetic.KERNELS, **text.KERNELS, **temporal.KERNELS, **casts.KERNELS}
+_KERNELS: dict[str, Kernel] = {
+    **compare.KERNELS, **arithmetic.KERNELS, **numeric.KERNELS, **text.KERNELS, **text_functions.KERNELS, **temporal.KERNELS,
+    **calendar.KERNELS, **casts.KERNELS,
+}  # fmt: skip
 _ACCEPTS_VOID = {"<=>", "in", "greatest", "least", "isnull", "isnotnull", "cast"}
-_RAISING_OPS = {"+", "-", "*", "/", "%", "neg", "abs", "round", "floor", "ceil", "cast", "substring"}
+_RAISING_OPS = {
+    "+", "-", "*", "/", "%", "neg", "abs", "round", "floor", "ceil", "cast", "substring", "div", "pmod", "repeat", "add_months",
+    "make_date", "timestamp_seconds", "timestamp_millis",
+}  # fmt: skip
 _NUMERIC_RANK = {"tinyint": 1, "smallint": 2, "int": 3, "bigint": 4, "float": 5, "double": 6}
 
 

@@ -118,21 +118,26 @@ def cast_temporal(values: pa.Array, source: str, target: str, timezone: str) -> 
     return values.cast(_LOCAL if target == "timestamp_ntz" else pa.date32())
 
 
-def add_interval(instants: pa.Array, micros: pa.Array, timezone: str) -> pa.Array:
-    """Instants plus intervals, as in Spark: whole days keep the local time of the zone, the rest of the interval is elapsed time.
+def move_local(instants: pa.Array, local: pa.Array, timezone: str) -> pa.Array:
+    """Instants moved to other local times, as Java does it.
 
     A local time that the zone skips is moved forward; one that occurs twice keeps the offset of the instant, if that is one of the two.
     """
+    moved = pc.subtract(local.view(pa.int64()), to_local(instants, timezone).view(pa.int64()))
+    same_offset = pc.add_checked(instants.view(pa.int64()), moved).view(_INSTANT)
+    kept = pc.equal(to_local(same_offset, timezone), local)
+    return pc.if_else(kept, same_offset, from_local(local, timezone))
+
+
+def add_interval(instants: pa.Array, micros: pa.Array, timezone: str) -> pa.Array:
+    """Instants plus intervals, as in Spark: whole days keep the local time of the zone, the rest of the interval is elapsed time."""
     if fixed_offset(timezone) is not None:
         return pc.add_checked(instants.view(pa.int64()), micros).view(_INSTANT)
     days = pc.multiply(pc.divide(micros, _DAY), _DAY)  # towards zero, as Java divides
     rest = pc.subtract(micros, days)
     if pc.any(pc.not_equal(days, 0)).as_py():
         start = to_local(instants, timezone).view(pa.int64())
-        local = pc.add_checked(start, days).view(_LOCAL)
-        same_offset = pc.add_checked(instants.view(pa.int64()), days).view(_INSTANT)
-        kept = pc.equal(to_local(same_offset, timezone), local)
-        instants = pc.if_else(kept, same_offset, from_local(local, timezone))
+        instants = move_local(instants, pc.add_checked(start, days).view(_LOCAL), timezone)
     return pc.add_checked(instants.view(pa.int64()), rest).view(_INSTANT)
 
 

@@ -92,10 +92,6 @@ def _length(call: Call, args: list[Value], timezone: str) -> Value:
     return (pc.binary_length if call.args[0].type == "binary" else pc.utf8_length)(args[0]).cast(pa.int32())
 
 
-def _trim(call: Call, args: list[Value], timezone: str) -> Value:
-    return pc.utf8_trim(args[0], characters=" ")
-
-
 def _concat(call: Call, args: list[Value], timezone: str) -> Value:
     return pc.binary_join_element_wise(*args, "") if len(args) > 1 else args[0]
 
@@ -143,7 +139,6 @@ KERNELS = {
     "lower": _change_case(pc.utf8_lower, str.lower),
     "upper": _change_case(pc.utf8_upper, str.upper),
     "length": _length,
-    "trim": _trim,
     "concat": _concat,
     "substring": _substring,
 }

@@ -25,7 +25,7 @@ def parse_time(text: pa.Array, target: str, timezone: str) -> pa.Array:
     """Trimmed strings as date, timestamp or timestamp_ntz (for which a zone is only checked); raises if one is malformed."""
     what = f"a text is not a {'date' if target == 'date' else 'timestamp'}"
     parts = _match(text, f"^{DATE}$", text, what)
-    days, exists = _days_since_1970(*(_number(parts.field(part), 1) for part in range(3)))
+    days, exists = days_since_1970(*(_number(parts.field(part), 1) for part in range(3)))
     _require(exists, text, what)
     if target == "date":
         _require(np.abs(days) < 2**31, text, what)
@@ -59,7 +59,7 @@ def _require(good: np.ndarray[Any, np.dtype[np.bool_]], text: pa.Array, what: st
     require(pc.or_(pa.array(good), text.is_null()), text, what, _HINT)
 
 
-def _days_since_1970(year: Int64s, month: Int64s, day: Int64s) -> tuple[Int64s, np.ndarray[Any, np.dtype[np.bool_]]]:
+def days_since_1970(year: Int64s, month: Int64s, day: Int64s) -> tuple[Int64s, np.ndarray[Any, np.dtype[np.bool_]]]:
     """Days since 1970 in the Gregorian calendar, and whether the day exists."""
     is_month = (month >= 1) & (month <= 12)
     month = np.where(is_month, month, 1)

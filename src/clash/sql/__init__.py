@@ -25,6 +25,10 @@ passes are the architecture of this package, and every pass is one function that
 | `name_lookup`      | case-insensitive lookup of names, as in Spark                                                     |
 | `convert`          | one sqlglot expression to one of the model, typed                                                 |
 | `functions`        | the supported operators and functions, their argument and result types, and their semantics       |
+| `result_types`     | types of results, by the arguments                                                                |
+| `named_functions`  | functions by Spark's own names, in terms of these                                                 |
+| `time_sums`        | `+` and `-` of dates, times and intervals                                                         |
+| `implicit_casts`   | casts that Spark adds                                                                             |
 | `cast_types`       | the types that a CAST may name                                                                    |
 | `literals`         | literals, typed as in Spark                                                                       |
 | `normal_form`      | one normal form for equivalent expressions, which makes them comparable between queries           |

@@ -7,7 +7,7 @@ import re
 from sqlglot import exp
 
 from clash.model.types import is_decimal
-from clash.sql.functions import MismatchError
+from clash.sql.result_types import MismatchError
 from clash.sql.spark_parser import TYPE_WORDS
 
 # types of sqlglot, for a cast that is written as a function or before a literal

@@ -9,20 +9,25 @@ from itertools import pairwise
 from sqlglot import exp
 from sqlglot.tokenizer_core import TokenType
 
-from clash.hints import did_you_mean, listed
-from clash.model.coercion import INTERVAL, TIMES, VOID, castable, common
+from clash.hints import did_you_mean
+from clash.model.coercion import INTERVAL, VOID, castable
 from clash.model.expressions import Call, Col, Expr, Lit
 from clash.model.types import UNKNOWN, is_atomic, is_numeric, joinable
 from clash.sql import literals
 from clash.sql.cast_types import target_type
-from clash.sql.functions import NAMES, MismatchError, typed
+from clash.sql.functions import NAMES, typed
+from clash.sql.implicit_casts import as_time, cast_expression, in_one_type, with_type_of_null
+from clash.sql.named_functions import NAMED, extract
 from clash.sql.query_source import QuerySource
+from clash.sql.result_types import TIME_UNITS, MismatchError
 from clash.sql.scope import Scope
 from clash.sql.spark_parser import UnaryPlus
+from clash.sql.time_sums import time_sum
 
 _MAX_DEPTH = 60  # keeps this and every later recursion over expressions far from Python's limit
 BINARY: dict[type[exp.Expression], str] = {
     exp.Add: "+", exp.Sub: "-", exp.Mul: "*", exp.Div: "/", exp.Mod: "%",
+    exp.IntDiv: "div", exp.BitwiseAnd: "&", exp.BitwiseOr: "|", exp.BitwiseXor: "^",
     exp.EQ: "=", exp.NEQ: "<>", exp.LT: "<", exp.LTE: "<=", exp.GT: ">", exp.GTE: ">=", exp.NullSafeEQ: "<=>", exp.DPipe: "concat",
 }  # fmt: skip
 _COMPARISONS = {"=", "<>", "<", "<=", ">", ">=", "<=>"}
@@ -31,7 +36,8 @@ CONNECTIVES: dict[type[exp.Expression], str] = {exp.And: "and", exp.Or: "or"}
 CALLS: dict[type[exp.Expression], tuple[str, tuple[str, ...]]] = {
     exp.Neg: ("neg", ("this",)), exp.Not: ("not", ("this",)),
     exp.Abs: ("abs", ("this",)), exp.Round: ("round", ("this", "decimals")), exp.Floor: ("floor", ("this",)), exp.Ceil: ("ceil", ("this",)),
-    exp.Lower: ("lower", ("this",)), exp.Upper: ("upper", ("this",)), exp.Length: ("length", ("this",)), exp.Trim: ("trim", ("this",)),
+    exp.Lower: ("lower", ("this",)), exp.Upper: ("upper", ("this",)), exp.Length: ("length", ("this",)),
+    exp.BitwiseNot: ("~", ("this",)), exp.StrPosition: ("instr", ("this", "substr")),
     exp.Substring: ("substring", ("this", "start", "length")), exp.Concat: ("concat", ("expressions",)),
     exp.Coalesce: ("coalesce", ("this", "expressions")),
     exp.Greatest: ("greatest", ("this", "expressions")), exp.Least: ("least", ("this", "expressions")),
@@ -40,7 +46,8 @@ CALLS: dict[type[exp.Expression], tuple[str, tuple[str, ...]]] = {
 }  # fmt: skip
 # conditions that Spark does not nest without parentheses, or nests in another way than sqlglot
 _CONDITIONS = (
-    exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.NullSafeEQ, exp.NullSafeNEQ, exp.Is, exp.In, exp.Between, exp.Like, exp.Escape,
+    exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.NullSafeEQ, exp.NullSafeNEQ, exp.Is, exp.In, exp.Between, exp.Like, exp.ILike,
+    exp.Escape,
     exp.Not,
 )  # fmt: skip
 
@@ -76,6 +83,8 @@ class _Converter:
         if kind in CONNECTIVES:
             return typed(CONNECTIVES[kind], tuple(self.boolean(part, depth) for part in flatten(node, kind)))
         if kind in BINARY:
+            if kind in (exp.Add, exp.Sub):
+                return time_sum(BINARY[kind], node.this, node.expression, lambda part: self.expr(part, depth))
             left, right = self.expr(node.this, depth), self.expr(node.expression, depth)
             return self._compare(node, BINARY[kind], left, right) if BINARY[kind] in _COMPARISONS else typed(BINARY[kind], (left, right))
         if kind in CALLS:
@@ -94,7 +103,7 @@ class _Converter:
 
     def _compare(self, node: exp.Expression, op: str, left: Expr, right: Expr) -> Expr:
         """A comparison. As in Spark, a string literal compared with a date or timestamp is one. Joins of columns have their own errors."""
-        left, right = _as_time(left, right.type), _as_time(right, left.type)
+        left, right = as_time(left, right.type), as_time(right, left.type)
         columns = isinstance(left, Col) and isinstance(right, Col) and left.relation != right.relation
         if op == "=" and columns and not joinable(left.type, right.type):
             note = f"{left.type} and {right.type}"
@@ -104,6 +113,26 @@ class _Converter:
             what = "a string cannot be joined to a number" if text else "columns of these types cannot be joined"
             raise self.source.error(node, what, "give both streams the same type before they are registered", note)
         return typed(op, (left, right))
+
+    def named(self, node: exp.Expression, depth: int) -> Expr:
+        """A function by Spark's own name."""
+        build = NAMED.get(node.this.upper()) if isinstance(node.this, str) else None
+        if build is None:
+            raise self._unsupported(node)
+        args = [self.expr(arg, depth) for arg in node.expressions]
+        at = {"TRUNC": 1, "DATE_TRUNC": 0}.get(node.this.upper())
+        if at is not None and at < len(args):
+            args[at] = _unit(args[at])
+        return build(tuple(args))
+
+    def extract(self, node: exp.Expression, depth: int) -> Expr:
+        return extract(node.this.name, self.expr(node.expression, depth))
+
+    def trim(self, node: exp.Expression, depth: int) -> Expr:
+        """TRIM, LTRIM and RTRIM, with the characters that they remove, if these are given."""
+        op = {"LEADING": "ltrim", "TRAILING": "rtrim"}.get(str(node.args.get("position") or "").upper(), "trim")
+        parts = [node.this, *([node.expression] if node.args.get("expression") is not None else [])]
+        return typed(op, tuple(self.expr(part, depth) for part in parts))
 
     def _call(self, node: exp.Expression, depth: int) -> Expr:
         op, keys = CALLS[type(node)]
@@ -139,7 +168,7 @@ class _Converter:
         call = typed("case", (*args, Lit(None, VOID) if default is None else self.expr(default, depth)))
         last = len(call.args) - 1
         types = (call.type if at % 2 or at == last else "boolean" for at in range(last + 1))
-        return Call("case", tuple(map(_with_type_of_null, call.args, types)), call.type)
+        return Call("case", tuple(map(with_type_of_null, call.args, types)), call.type)
 
     def nullif(self, node: exp.Expression, depth: int) -> Expr:
         left, right = self.expr(node.this, depth), self.expr(node.expression, depth)
@@ -168,14 +197,14 @@ class _Converter:
         choices = node.expressions
         if not choices or any(v for k, v in node.args.items() if k not in ("this", "expressions", "negate")):
             raise MismatchError("IN needs a list of values", "", "write R.a IN (1, 2, 3)")
-        value, *listed_ = _in_one_type([self.expr(part, depth) for part in (node.this, *choices)])
+        value, *listed_ = in_one_type([self.expr(part, depth) for part in (node.this, *choices)])
         return typed("or", tuple(self._compare(node, "=", value, choice) for choice in listed_))
 
     def like(self, node: exp.Expression, depth: int) -> Expr:
         """LIKE with a literal pattern, alone or inside ESCAPE."""
         escape: tuple[Expr, ...] = ()
         if isinstance(node, exp.Escape):
-            if type(node.this) is not exp.Like:
+            if type(node.this) not in (exp.Like, exp.ILike):
                 raise self._unsupported(node.this)
             escape, node = (self.expr(node.expression, depth),), node.this
         pattern = self.expr(node.expression, depth) if isinstance(node.expression, exp.Literal | exp.RawString | exp.Concat) else None
@@ -184,7 +213,12 @@ class _Converter:
             raise MismatchError("LIKE needs a literal pattern", "", "write e.g. R.name LIKE 'a%', with ESCAPE and one character if need be")
         if (len(pattern.value) - len(pattern.value.rstrip(escape_char))) % 2:
             raise MismatchError("a LIKE pattern ends in its escape character", "", "double it")
-        call = typed("like", (self.expr(node.this, depth), pattern, *(e for e in escape if escape_char != "\\")))
+        value = self.expr(node.this, depth)
+        if isinstance(node, exp.ILike):
+            value, pattern = typed("lower", (value,)), Lit(pattern.value.lower(), "string")
+            if escape_char != escape_char.lower():
+                raise MismatchError("ILIKE needs an escape character without case", "", "write ESCAPE '!' or such")
+        call = typed("like", (value, pattern, *(e for e in escape if escape_char != "\\")))
         return typed("not", (call,)) if node.args.get("negate") and escape else call
 
     def cast(self, node: exp.Expression, depth: int) -> Expr:
@@ -201,7 +235,7 @@ class _Converter:
         if not castable(value.type, target):
             raise MismatchError(f"{value.type} cannot be cast to {target}", "", "go through string, if that is meant")
         typed("cast", (value,))  # refuses nested types
-        return _cast(value, target)
+        return cast_expression(value, target)
 
     def plus(self, node: exp.Expression, depth: int) -> Expr:
         """A unary plus, which has no effect on a number; of a text Spark makes a double."""
@@ -238,7 +272,7 @@ class _Converter:
             name = (spelling.strip() if called and spelling.strip().isidentifier() else node.name or node.sql_name()).upper()
             if name in NAMES:
                 return self.source.error(span, f"this form of {name} is not supported", f"write {name} with its plain arguments")
-            known = f"compute it before the stream is registered; supported are {listed(NAMES, 60)}"
+            known = "docs/queries.md lists those that are; compute others before the stream is registered"
             # a function that sqlglot knows is not misspelled
             hint = did_you_mean(name, NAMES, known) if isinstance(node, exp.Anonymous) else known
             return self.source.error(span, f"the function {name} is not supported", hint)
@@ -254,7 +288,8 @@ _SPECIAL: dict[type[exp.Expression], _Handler] = {
     exp.Is: _Converter.is_, exp.In: _Converter.in_, exp.Like: _Converter.like, exp.Escape: _Converter.like,
     exp.Cast: _Converter.cast, exp.TryCast: _Converter.cast, exp.Paren: _Converter.unwrapped, UnaryPlus: _Converter.plus,
     exp.Column: _Converter.column, exp.Literal: _Converter.literal, exp.RawString: _Converter.literal, exp.Null: _Converter.literal,
-    exp.Boolean: _Converter.literal, exp.Interval: _Converter.literal,
+    exp.Boolean: _Converter.literal, exp.Interval: _Converter.literal, exp.ILike: _Converter.like,
+    exp.Anonymous: _Converter.named, exp.Extract: _Converter.extract, exp.Trim: _Converter.trim,
 }  # fmt: skip
 
 
@@ -287,32 +322,7 @@ def _adjacent_strings(source: QuerySource, nodes: list[exp.Expression]) -> str |
     return text
 
 
-def _as_time(expr: Expr, other_type: str) -> Expr:
-    """A string literal as a date or timestamp, if it is compared with one."""
-    if isinstance(expr, Lit) and expr.type == "string" and isinstance(expr.value, str) and other_type in ("date", *TIMES):
-        return _cast(expr, other_type)
-    return expr
-
-
-def _in_one_type(exprs: list[Expr]) -> list[Expr]:
-    """The value and the choices of an IN, which Spark compares in the one type of all of them; casts only where pairs have another one."""
-    shared: str | None = VOID
-    for expr in exprs:
-        if not (isinstance(expr, Lit) and expr.type == "string"):
-            shared = None if shared is None else common(shared, expr.type)
-    if shared is None or shared == VOID:
-        return exprs
-    exprs = [_as_time(expr, shared) for expr in exprs]
-    if all(common(exprs[0].type, choice.type) in (shared, None) for choice in exprs[1:]):
-        return exprs
-    return [_cast(expr, shared) for expr in exprs]
-
-
-def _cast(expr: Expr, target: str) -> Expr:
-    folded = literals.cast_literal(expr, target) if isinstance(expr, Lit) else None
-    return expr if expr.type == target else folded or Call("cast", (expr,), target)
-
-
-def _with_type_of_null(expr: Expr, type_: str) -> Expr:
-    """A bare NULL with the type of its context; any other expression as it is."""
-    return Lit(None, type_) if isinstance(expr, Lit) and expr.type == VOID else expr
+def _unit(expr: Expr) -> Expr:
+    """A unit to truncate to under one of its names, so that equal calls are equal expressions."""
+    name = expr.value.upper() if isinstance(expr, Lit) and isinstance(expr.value, str) else None
+    return expr if name is None else Lit(TIME_UNITS.get(name, name), "string")

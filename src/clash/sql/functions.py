@@ -12,9 +12,11 @@ What `clash.expressions` implements when it evaluates them:
 - The arguments of `in` are a value, then literals; those of `case` are condition, value, condition, value, …, else; `like` has a literal
   pattern with `%`, `_` and an escape character (an optional third argument, by default `\\`). `substring` counts from 1, or from the end if
   the start is negative.
+- Patterns, separators, lengths and units of text and calendar functions are literals where `result_types` says so.
 - An interval is whole microseconds. Its whole days, added to a timestamp, keep the local time of the session's time zone, so that a day is
   23 or 25 hours over a change of the clock; the rest is elapsed time. `timestamp - timestamp` is an interval: the difference of their local
-  times. A timestamp_ntz knows no zone.
+  times. A timestamp_ntz knows no zone. An interval of months is never a value of its own, but the argument of `add_months`, which keeps
+  the day of the month, or takes the last one, and the local time. Days that are added to a date wrap around at 32 bits.
 - `year` … `second`, a cast between date and timestamp, and a timestamp literal without offset are in the session's time zone.
 - The normal form has no `>`, `>=` (operands are swapped), `between` or `if`.
 """
@@ -24,19 +26,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from clash.model.coercion import INTERVAL, TIMES, VOID, arithmetic, common, decimal, digits
-from clash.model.expressions import Call, Expr, Lit
+from clash.model.coercion import INTERVAL, TIMES, VOID
+from clash.model.expressions import Call
 from clash.model.types import UNKNOWN, family, is_atomic, is_numeric
-
-Args = tuple[Expr, ...]
-
-
-class MismatchError(Exception):
-    """An expression whose arguments do not fit; `convert` turns it into a `QueryError` with the place in the text."""
-
-    def __init__(self, what: str, note: str, hint: str) -> None:
-        super().__init__(what, note, hint)
-        self.what, self.note, self.hint = what, note, hint
+from clash.sql import result_types as result
+from clash.sql.result_types import Args, MismatchError
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,88 +53,17 @@ _KINDS: dict[str, Callable[[str], bool]] = {
     "number": is_numeric,
     "number or interval": lambda t: is_numeric(t) or t == INTERVAL,
     "integer": lambda t: family(t) == "integer",
+    "int": lambda t: t in ("int", "smallint", "tinyint"),
+    "floating number": lambda t: family(t) == "floating",
+    "integer or floating number": lambda t: family(t) in ("integer", "floating"),
     "string": lambda t: t == "string",
+    "date": lambda t: t == "date",
+    "timestamp with time zone": lambda t: t == "timestamp",
     "string or binary": lambda t: t in ("string", "binary"),
     "date or timestamp": lambda t: t in ("date", *TIMES),
     "timestamp": lambda t: t in TIMES,
     "atomic": lambda t: is_atomic(t) or t == INTERVAL,
 }
-
-
-# ---- result types -------------------------------------------------------------------------------------------
-
-
-def _first(args: Args) -> str:
-    return args[0].type
-
-
-def _always(kind: str) -> Callable[[Args], str]:
-    return lambda args: kind
-
-
-def _arithmetic(op: str) -> Callable[[Args], str]:
-    def result(args: Args) -> str:
-        kind = arithmetic(op, *args)
-        if kind is None:
-            raise _mismatch(f"{op} does not go with these types", args)
-        return kind
-
-    return result
-
-
-def _comparison(args: Args) -> str:
-    _common(args)
-    return "boolean"
-
-
-def _common(args: Args) -> str:
-    """The type to which all arguments are cast."""
-    kind = VOID
-    for arg in args:
-        wider = common(kind, arg.type)
-        if wider is None:
-            raise _mismatch("these types cannot be compared", args)
-        kind = wider
-    return kind
-
-
-def _case(args: Args) -> str:
-    for condition in args[:-1:2]:
-        if condition.type not in ("boolean", UNKNOWN, VOID):
-            raise MismatchError("a condition is not a boolean", f"it is {condition.type}", "write a comparison")
-    return _common((*args[1::2], args[-1]))
-
-
-def _floor(args: Args) -> str:
-    kind = args[0].type
-    if kind.startswith("decimal"):
-        precision, scale = digits(kind)
-        return kind if scale == 0 else decimal(precision - scale + 1, 0)
-    return kind if kind == UNKNOWN else "bigint"
-
-
-def _round(args: Args) -> str:
-    kind, places = args[0].type, args[1] if len(args) > 1 else Lit(0, "int")
-    if not isinstance(places, Lit) or not isinstance(places.value, int):
-        raise MismatchError("ROUND needs a literal number of places", "", "write e.g. ROUND(R.a, 2)")
-    if not kind.startswith("decimal"):
-        return kind
-    precision, scale = digits(kind)
-    whole = precision - scale + 1
-    if places.value < 0:
-        return decimal(min(38, max(whole, 1 - places.value)), 0)
-    return decimal(min(38, whole + min(scale, places.value)), min(scale, places.value))
-
-
-def _mismatch(what: str, args: Args) -> MismatchError:
-    """The error for types that do not fit together, with a hint for the combination at hand."""
-    kinds = [a.type for a in args]
-    note = " and ".join(dict.fromkeys(kinds))
-    if "string" in kinds and any(is_numeric(k) for k in kinds):
-        return MismatchError("a string and a number do not go together", note, "say what is meant: CAST(… AS string) or CAST(… AS double)")
-    if INTERVAL in kinds:
-        return MismatchError(what, note, "an INTERVAL goes with timestamps; CAST other types to timestamp")
-    return MismatchError(what, note, "CAST one of them to the type of the other")
 
 
 def _f(sql_name: str, min_args: int, max_args: int | None, result_type: Callable[[Args], str], *kinds: str) -> Function:
@@ -149,52 +72,104 @@ def _f(sql_name: str, min_args: int, max_args: int | None, result_type: Callable
 
 
 FUNCTIONS: dict[str, Function] = {
-    "+": _f("+", 2, 2, _arithmetic("+")),
-    "-": _f("-", 2, 2, _arithmetic("-")),
-    "*": _f("*", 2, 2, _arithmetic("*")),
-    "/": _f("/", 2, 2, _arithmetic("/")),
-    "%": _f("%", 2, 2, _arithmetic("%")),
-    "neg": _f("-", 1, 1, _first, "number or interval"),
-    "=": _f("=", 2, 2, _comparison, "atomic"),
-    "<>": _f("<>", 2, 2, _comparison, "atomic"),
-    "<": _f("<", 2, 2, _comparison, "atomic"),
-    "<=": _f("<=", 2, 2, _comparison, "atomic"),
-    ">": _f(">", 2, 2, _comparison, "atomic"),
-    ">=": _f(">=", 2, 2, _comparison, "atomic"),
-    "<=>": _f("<=>", 2, 2, _comparison, "atomic"),
-    "in": _f("IN", 2, None, _comparison, "atomic"),
-    "and": _f("AND", 1, None, _always("boolean"), "boolean"),
-    "or": _f("OR", 1, None, _always("boolean"), "boolean"),
-    "not": _f("NOT", 1, 1, _always("boolean"), "boolean"),
-    "isnull": _f("IS NULL", 1, 1, _always("boolean")),
-    "isnotnull": _f("IS NOT NULL", 1, 1, _always("boolean")),
-    "like": _f("LIKE", 2, 3, _always("boolean"), "string"),
-    "case": _f("CASE", 3, None, _case),
-    "cast": _f("CAST", 1, 1, _first, "atomic"),
-    "coalesce": _f("COALESCE", 1, None, _common, "atomic"),
-    "greatest": _f("GREATEST", 2, None, _common, "atomic"),
-    "least": _f("LEAST", 2, None, _common, "atomic"),
-    "abs": _f("ABS", 1, 1, _first, "number"),
-    "round": _f("ROUND", 1, 2, _round, "number", "integer"),
-    "floor": _f("FLOOR", 1, 1, _floor, "number"),
-    "ceil": _f("CEIL", 1, 1, _floor, "number"),
-    "lower": _f("LOWER", 1, 1, _always("string"), "string"),
-    "upper": _f("UPPER", 1, 1, _always("string"), "string"),
-    "length": _f("LENGTH", 1, 1, _always("int"), "string or binary"),
-    "trim": _f("TRIM", 1, 1, _always("string"), "string"),
-    "substring": _f("SUBSTRING", 2, 3, _always("string"), "string", "integer"),
-    "concat": _f("CONCAT", 1, None, _always("string"), "string"),
-    "year": _f("YEAR", 1, 1, _always("int"), "date or timestamp"),
-    "month": _f("MONTH", 1, 1, _always("int"), "date or timestamp"),
-    "day": _f("DAY", 1, 1, _always("int"), "date or timestamp"),
-    "hour": _f("HOUR", 1, 1, _always("int"), "timestamp"),
-    "minute": _f("MINUTE", 1, 1, _always("int"), "timestamp"),
-    "second": _f("SECOND", 1, 1, _always("int"), "timestamp"),
+    "+": _f("+", 2, 2, result.arithmetic_of("+")),
+    "-": _f("-", 2, 2, result.arithmetic_of("-")),
+    "*": _f("*", 2, 2, result.arithmetic_of("*")),
+    "/": _f("/", 2, 2, result.arithmetic_of("/")),
+    "%": _f("%", 2, 2, result.arithmetic_of("%")),
+    "neg": _f("-", 1, 1, result.first, "number or interval"),
+    "=": _f("=", 2, 2, result.comparison, "atomic"),
+    "<>": _f("<>", 2, 2, result.comparison, "atomic"),
+    "<": _f("<", 2, 2, result.comparison, "atomic"),
+    "<=": _f("<=", 2, 2, result.comparison, "atomic"),
+    ">": _f(">", 2, 2, result.comparison, "atomic"),
+    ">=": _f(">=", 2, 2, result.comparison, "atomic"),
+    "<=>": _f("<=>", 2, 2, result.comparison, "atomic"),
+    "in": _f("IN", 2, None, result.comparison, "atomic"),
+    "and": _f("AND", 1, None, result.always("boolean"), "boolean"),
+    "or": _f("OR", 1, None, result.always("boolean"), "boolean"),
+    "not": _f("NOT", 1, 1, result.always("boolean"), "boolean"),
+    "isnull": _f("IS NULL", 1, 1, result.always("boolean")),
+    "isnotnull": _f("IS NOT NULL", 1, 1, result.always("boolean")),
+    "like": _f("LIKE", 2, 3, result.always("boolean"), "string"),
+    "case": _f("CASE", 3, None, result.case),
+    "cast": _f("CAST", 1, 1, result.first, "atomic"),
+    "coalesce": _f("COALESCE", 1, None, result.common_of, "atomic"),
+    "greatest": _f("GREATEST", 2, None, result.common_of, "atomic"),
+    "least": _f("LEAST", 2, None, result.common_of, "atomic"),
+    "abs": _f("ABS", 1, 1, result.first, "number"),
+    "round": _f("ROUND", 1, 2, result.rounded, "number", "integer"),
+    "floor": _f("FLOOR", 1, 1, result.floor, "number"),
+    "ceil": _f("CEIL", 1, 1, result.floor, "number"),
+    "lower": _f("LOWER", 1, 1, result.always("string"), "string"),
+    "upper": _f("UPPER", 1, 1, result.always("string"), "string"),
+    "length": _f("LENGTH", 1, 1, result.always("int"), "string or binary"),
+    "trim": _f("TRIM", 1, 2, result.with_literals("string", 1), "string"),
+    "substring": _f("SUBSTRING", 2, 3, result.always("string"), "string", "integer"),
+    "concat": _f("CONCAT", 1, None, result.always("string"), "string"),
+    "ltrim": _f("LTRIM", 1, 2, result.with_literals("string", 1), "string"),
+    "rtrim": _f("RTRIM", 1, 2, result.with_literals("string", 1), "string"),
+    "startswith": _f("STARTSWITH", 2, 2, result.with_literals("boolean", 1), "string"),
+    "endswith": _f("ENDSWITH", 2, 2, result.with_literals("boolean", 1), "string"),
+    "contains": _f("CONTAINS", 2, 2, result.with_literals("boolean", 1), "string"),
+    "replace": _f("REPLACE", 3, 3, result.with_literals("string", 1, 2), "string"),
+    "concat_ws": _f("CONCAT_WS", 2, None, result.always("string"), "string"),
+    "repeat": _f("REPEAT", 2, 2, result.with_literals("string", 1), "string", "int"),
+    "reverse": _f("REVERSE", 1, 1, result.always("string"), "string"),
+    "octet_length": _f("OCTET_LENGTH", 1, 1, result.always("int"), "string or binary"),
+    "lpad": _f("LPAD", 3, 3, result.padded, "string", "int", "string"),
+    "rpad": _f("RPAD", 3, 3, result.padded, "string", "int", "string"),
+    "instr": _f("INSTR", 2, 2, result.with_literals("int", 1), "string"),
+    "split_part": _f("SPLIT_PART", 3, 3, result.split_part, "string", "string", "int"),
+    "div": _f("DIV", 2, 2, result.always("bigint"), "integer"),
+    "pmod": _f("PMOD", 2, 2, result.common_of, "integer or floating number"),
+    "sqrt": _f("SQRT", 1, 1, result.always("double"), "number"),
+    "rint": _f("RINT", 1, 1, result.always("double"), "number"),
+    "sign": _f("SIGN", 1, 1, result.always("double"), "number"),
+    "isnan": _f("ISNAN", 1, 1, result.always("boolean"), "floating number"),
+    "nanvl": _f("NANVL", 2, 2, result.common_of, "floating number"),
+    "&": _f("&", 2, 2, result.common_of, "integer"),
+    "|": _f("|", 2, 2, result.common_of, "integer"),
+    "^": _f("^", 2, 2, result.common_of, "integer"),
+    "~": _f("~", 1, 1, result.first, "integer"),
+    "date_add": _f("DATE_ADD", 2, 2, result.always("date"), "date", "int"),
+    "date_sub": _f("DATE_SUB", 2, 2, result.always("date"), "date", "int"),
+    "add_months": _f("ADD_MONTHS", 2, 2, result.first, "date or timestamp", "int"),
+    "datediff": _f("DATEDIFF", 2, 2, result.always("int"), "date"),
+    "last_day": _f("LAST_DAY", 1, 1, result.always("date"), "date"),
+    "next_day": _f("NEXT_DAY", 2, 2, result.next_day, "date", "string"),
+    "make_date": _f("MAKE_DATE", 3, 3, result.always("date"), "int"),
+    "trunc": _f("TRUNC", 2, 2, result.truncated("date", 1, result.DATE_UNITS), "date", "string"),
+    "date_trunc": _f("DATE_TRUNC", 2, 2, result.truncated("timestamp", 0, result.TIME_UNITS), "string", "timestamp"),
+    "quarter": _f("QUARTER", 1, 1, result.always("int"), "date or timestamp"),
+    "dayofweek": _f("DAYOFWEEK", 1, 1, result.always("int"), "date or timestamp"),
+    "weekday": _f("WEEKDAY", 1, 1, result.always("int"), "date or timestamp"),
+    "dayofyear": _f("DAYOFYEAR", 1, 1, result.always("int"), "date or timestamp"),
+    "weekofyear": _f("WEEKOFYEAR", 1, 1, result.always("int"), "date or timestamp"),
+    "yearofweek": _f("EXTRACT(YEAROFWEEK …)", 1, 1, result.always("int"), "date or timestamp"),
+    "dayname": _f("DAYNAME", 1, 1, result.always("string"), "date or timestamp"),
+    "monthname": _f("MONTHNAME", 1, 1, result.always("string"), "date or timestamp"),
+    "second_fraction": _f("EXTRACT(SECOND …)", 1, 1, result.always("decimal(8,6)"), "timestamp"),
+    "unix_date": _f("UNIX_DATE", 1, 1, result.always("int"), "date"),
+    "date_from_unix_date": _f("DATE_FROM_UNIX_DATE", 1, 1, result.always("date"), "int"),
+    "unix_timestamp": _f("UNIX_TIMESTAMP", 1, 1, result.always("bigint"), "date or timestamp"),
+    "unix_seconds": _f("UNIX_SECONDS", 1, 1, result.always("bigint"), "timestamp with time zone"),
+    "unix_millis": _f("UNIX_MILLIS", 1, 1, result.always("bigint"), "timestamp with time zone"),
+    "unix_micros": _f("UNIX_MICROS", 1, 1, result.always("bigint"), "timestamp with time zone"),
+    "timestamp_seconds": _f("TIMESTAMP_SECONDS", 1, 1, result.always("timestamp"), "integer"),
+    "timestamp_millis": _f("TIMESTAMP_MILLIS", 1, 1, result.always("timestamp"), "integer"),
+    "timestamp_micros": _f("TIMESTAMP_MICROS", 1, 1, result.always("timestamp"), "integer"),
+    "year": _f("YEAR", 1, 1, result.always("int"), "date or timestamp"),
+    "month": _f("MONTH", 1, 1, result.always("int"), "date or timestamp"),
+    "day": _f("DAY", 1, 1, result.always("int"), "date or timestamp"),
+    "hour": _f("HOUR", 1, 1, result.always("int"), "timestamp"),
+    "minute": _f("MINUTE", 1, 1, result.always("int"), "timestamp"),
+    "second": _f("SECOND", 1, 1, result.always("int"), "timestamp"),
 }
-# Names of functions that users may write, for hints in errors; IF, NULLIF and NVL are converted to functions above.
+# Names of functions that users may write, for hints in errors; those at the end are converted to functions above.
 NAMES = sorted(
-    {f.sql_name for op, f in FUNCTIONS.items() if op.isalpha() and op == f.sql_name.lower()} - {"AND", "OR", "NOT", "IN"}
-    | {"IF", "NULLIF", "NVL"}
+    {f.sql_name for op, f in FUNCTIONS.items() if op.isidentifier() and op == f.sql_name.lower()} - {"AND", "OR", "NOT", "IN", "DIV"}
+    | {"IF", "NULLIF", "NVL", "NVL2", "LEFT", "RIGHT", "EXTRACT", "TO_DATE", "TO_TIMESTAMP"}
 )
 
 

@@ -13,7 +13,7 @@ from clash.model.durations import LONGEST, unit_micros
 from clash.model.expressions import Expr, Lit
 from clash.model.time_text import CLOCK, DATE, WHITE_SPACE, fixed_offset
 from clash.model.types import family
-from clash.sql.functions import MismatchError
+from clash.sql.result_types import MismatchError
 
 _DATE = re.compile(DATE, re.ASCII | re.DOTALL)
 _CLOCK = re.compile(CLOCK, re.ASCII | re.DOTALL)
@@ -21,6 +21,9 @@ _INTERVAL_PART = re.compile(r"([+-]?)\s*([0-9]+(?:\.[0-9]+)?|\.[0-9]+)\s*([a-z]+
 _PLAIN_DECIMAL = re.compile(r"\d{1,38}(\.\d{1,37})?", re.ASCII)
 _MALFORMED_OFFSET = re.compile(r"[^/]*[+-][0-9:]*", re.ASCII)
 _MOMENT = "write TIMESTAMP '2024-12-31 23:59:59', with +01:00 or such behind it if need be"
+_MONTHS = {"month": 1, "year": 12}
+DAY = 86_400_000_000
+"""The microseconds of a day."""
 _INTEGER_LIMITS = {"tinyint": 2**7, "smallint": 2**15, "int": 2**31, "bigint": 2**63}
 _MAX_NUMBER_LENGTH = 100
 
@@ -75,6 +78,44 @@ def negative_number(lit: Lit) -> Lit | None:
     return negative(lit)
 
 
+def months(node: exp.Expression) -> int | None:
+    """The months of an interval of years and months, or of a sum of such; None for anything else."""
+    if isinstance(node, exp.Paren | exp.Neg):
+        inner = months(node.this)
+        return None if inner is None else -inner if isinstance(node, exp.Neg) else inner
+    if isinstance(node, exp.Add | exp.Sub):
+        right = months(node.expression)  # first: a long sum of other things must not be walked down to its beginning
+        left = None if right is None else months(node.this)
+        return None if left is None or right is None else left + right if isinstance(node, exp.Add) else left - right
+    total = 0
+    for sign, count, unit in _interval_parts(node):
+        if unit not in _MONTHS or "." in count:
+            return None
+        total += int(sign + count) * _MONTHS[unit]
+    return total if isinstance(node, exp.Interval) and _interval_parts(node) and abs(total) < 2**31 else None
+
+
+def has_days_only(node: exp.Expression) -> bool:
+    """Whether an interval is one of whole days by its units, as Spark's type INTERVAL DAY is; 24 hours are not."""
+    if isinstance(node, exp.Paren | exp.Neg):
+        return has_days_only(node.this)
+    if isinstance(node, exp.Add | exp.Sub):
+        return has_days_only(node.expression) and has_days_only(node.this)
+    parts = _interval_parts(node)
+    return bool(parts) and all(unit in ("day", "week") and "." not in count for _, count, unit in parts)
+
+
+def _interval_parts(node: exp.Expression) -> list[tuple[str, str, str]]:
+    """Sign, number and unit of each part of an INTERVAL literal; empty for anything else."""
+    if not isinstance(node, exp.Interval) or not isinstance(node.this, exp.Literal):
+        return []
+    unit = node.args.get("unit")
+    if unit is not None and not isinstance(unit, exp.Var):
+        return []
+    text = node.this.this.strip(WHITE_SPACE) + (f" {unit.name}" if unit is not None else "")
+    return [(match[1], match[2], match[3].lower().removesuffix("s")) for match in _INTERVAL_PART.finditer(text)]
+
+
 def interval(node: exp.Interval) -> Lit:
     """A day-time interval in microseconds; months and years have no fixed length and are refused. Each part has a sign of its own."""
     hint = "write e.g. INTERVAL 5 SECONDS or INTERVAL '1 hour 30 minutes'"
@@ -85,7 +126,8 @@ def interval(node: exp.Interval) -> Lit:
     total, at = Decimal(0), 0
     while match := _INTERVAL_PART.match(text, at):
         if match[3].lower().removesuffix("s") in ("month", "year", "quarter"):
-            raise MismatchError("months and years have no fixed length", "", "write days, e.g. INTERVAL 30 DAYS")
+            hint = "add them to a date or timestamp, apart from days: R.ts + INTERVAL 1 MONTH + INTERVAL 5 DAYS"
+            raise MismatchError("months and years have no fixed length", "", hint)
         total += Decimal(match[1] + match[2]) * (unit_micros(match[3]) or Decimal("NaN"))
         at = match.end()
     if at == 0 or at < len(text) or not total.is_finite() or total != total.to_integral_value() or abs(total) > LONGEST:

@@ -16,6 +16,8 @@ from sqlglot.dialects.spark import Spark
 from sqlglot.parsers.spark import SparkParser
 from sqlglot.tokenizer_core import Token, TokenType
 
+from clash.sql.named_functions import NAMED
+
 TYPE_WORDS = "type_words"  # where the metadata of a DataType has the words of the text that it stands for
 TEXT_RANGE = "text_range"  # where the metadata of a SELECT or subquery has the range of characters that it stands at
 _parsing: ContextVar[bool] = ContextVar("clash_is_parsing", default=False)
@@ -26,6 +28,8 @@ class UnaryPlus(exp.Unary):
 
 
 class _Parser(SparkParser):
+    # without those that it would turn into functions of other databases: it leaves a call of any other name as it is written
+    FUNCTIONS: ClassVar = {name: build for name, build in SparkParser.FUNCTIONS.items() if name not in NAMED}
     UNARY_PARSERS: ClassVar = {
         **SparkParser.UNARY_PARSERS,
         TokenType.PLUS: lambda self: self.expression(UnaryPlus(this=self._parse_unary())),
