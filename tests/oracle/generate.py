@@ -12,7 +12,7 @@ from .case import Batch, Case, Setting
 from .queries import random_queries
 from .schemas import Schema, random_batches, random_schema
 
-POINTS = sorted(name for name in NAMES if not name.endswith(("-handover", "-sources", "-transaction")))  # those are Spark's
+POINTS = sorted(name for name in NAMES if not name.endswith(("-handover", "-sources", "-transaction", "-sink")))  # those are Spark's
 
 
 def random_case(rng: Random, most_rows: int = 60, most_queries: int = 4) -> Case:

@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from clash.model.expressions import Expr, columns, relations
+from clash.model.outer_query import OuterQuery
 from clash.model.relation import Attribute, Relation
 
 EqualityClass = frozenset[Attribute]
@@ -70,6 +71,8 @@ class Query:
     """Pairs of relations that may be joined without an equality, because the query says `CROSS JOIN`."""
     bounds: frozenset[tuple[Relation, Relation, int]] = frozenset()
     """What the predicates imply for event times: (a, b, d) means τ_a ≤ τ_b + d microseconds."""
+    outer: OuterQuery | None = None
+    """What Spark computes of the results of this join, which is the core of a query with aggregates or DISTINCT."""
 
     def columns_of(self, stream: str) -> set[str]:
         """The columns of a stream that the query names: in equalities, filters, residuals and outputs."""

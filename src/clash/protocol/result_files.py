@@ -14,6 +14,7 @@ STAGING = "_staging"
 LATE, REJECTED = "late/", "rejected/"
 _ROWS_OF_STREAMS = {LATE: "late rows of stream ", REJECTED: "rejected records of stream "}
 HANDOVER = "handover/"
+OUTER = "outer/"  # results of join cores, which outer queries read and delete
 _FILE_NAME = re.compile(r"part-(\d{9})-(?:([0-9a-f]{12})-)?[0-9a-f]{8}-.*\.parquet")  # without an identity up to format 6
 
 

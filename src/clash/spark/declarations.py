@@ -142,14 +142,15 @@ def chosen_sink(request: QueryRequest, given: Mapping[str, Sink | None]) -> Sink
     sink in another system, if no other sink of the program goes there.
     """
     sink = given.get(request.name)
-    if sink is not None and _sink_spec(sink) == request.sink:
+    spec = request.final_sink
+    if sink is not None and _sink_spec(sink) == spec:
         return sink
-    if request.sink.kind == "parquet":
-        return Parquet(str(request.sink.path))
-    if request.sink.is_transactional:
-        return _restored(request.sink, given.values())
+    if spec.kind == "parquet":
+        return Parquet(str(spec.path))
+    if spec.is_transactional:
+        return _restored(spec, given.values())
     sinks: dict[str, Sink] = {"memory": Memory(), "console": Console()}
-    return sinks.get(request.sink.kind)
+    return sinks.get(spec.kind)
 
 
 def _restored(spec: SinkSpec, given: Iterable[Sink | None]) -> Kafka | Postgres | None:

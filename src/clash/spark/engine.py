@@ -18,6 +18,7 @@ from clash.coordinator.recovery import Recovered
 from clash.errors import CheckpointError, ClashError, OptionError
 from clash.hints import listed
 from clash.model.durations import parse_duration
+from clash.model.outer_query import OutputMode
 from clash.model.statistics import Statistics
 from clash.model.stream import Keep, Stream, check_name
 from clash.plan.options import CostName, LayoutRule, StrategyName, check_options
@@ -28,6 +29,7 @@ from clash.spark.failures import explain_failure
 from clash.spark.job_names import refuse_active_name
 from clash.spark.kafka_source import check_kafka_topics, spark_frames
 from clash.spark.offset_log import LOG_VERSION, refuse_fewer_sources, refuse_unusable_names
+from clash.spark.outer_declaration import declare_outer
 from clash.spark.package_shipping import ship_package
 from clash.spark.query_launcher import QueryLauncher
 from clash.spark.result_handover import sinks_at_start
@@ -108,18 +110,28 @@ class Engine:
         warn_about_stream(stream, df)
         self._streams[name], self._frames[name] = stream, df
 
-    def query(self, name: str, text: str, sink: Sink | None = None, windows: Mapping[str, str] | None = None) -> None:
-        """Declares a query over the streams declared so far. Without a sink, its results are kept under the checkpoint."""
+    def query(
+        self,
+        name: str,
+        text: str,
+        sink: Sink | None = None,
+        windows: Mapping[str, str] | None = None,
+        mode: OutputMode | None = None,
+    ) -> None:
+        """Declares a query over the streams declared so far. Without a sink, its results are kept under the checkpoint. `mode`: of a query
+        with aggregates or DISTINCT, which of their results each batch gives."""
         self._refuse_running("a query cannot be declared")
         request = declare_query(name, text, sink, windows)
         if not self._streams:
             raise OptionError("there are no streams yet", f"query {name}", 'declare them first: engine.stream("R", df)')
         query = parse_query(name, text, self._streams, windows)
-        check_columns(sink, query)
+        request = declare_outer(self._spark, request, query, self._streams, sink, mode)
+        if request.outer is None:
+            check_columns(sink, query)
         if name in self._requests:
             raise OptionError("there is a query of that name already", repr(name), "give the new one another name")
-        folder = request.sink.folder
-        other = next((q.name for q in self._requests.values() if folder is not None and q.sink.folder == folder), None)
+        folder = request.final_sink.folder
+        other = next((q.name for q in self._requests.values() if folder is not None and q.final_sink.folder == folder), None)
         if other is not None:
             raise OptionError("two queries write to one folder", f"{other} and {name}: {folder}", "give each a folder of its own")
         warn_about_query(query, self._streams)

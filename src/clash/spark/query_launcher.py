@@ -35,7 +35,7 @@ class QueryLauncher:
     def __init__(self, half: SparkHalf, frames: Mapping[str, Any], available_now: bool, interval: str | None, name: str | None) -> None:
         self.name = name
         self.half, self.frames = half, dict(frames)
-        self._available_now, self._interval = available_now, interval
+        self.available_now, self.interval = available_now, interval
         self.plain: PlainStreams | None = None  # where all streams are plain files: Spark is to read none of them
         self.shared: FileStreams | None = None  # the one source of plain files
         self.kafka: Mapping[str, KafkaStream] = {}  # which tasks read
@@ -116,8 +116,8 @@ class QueryLauncher:
         writer = packed.writeStream.foreachBatch(batch).option("checkpointLocation", self.half.folder)
         if self.name is not None:
             writer = writer.queryName(self.name)
-        if self._available_now:
+        if self.available_now:
             writer = writer.trigger(availableNow=True)
-        elif self._interval is not None:
-            writer = writer.trigger(processingTime=self._interval)
+        elif self.interval is not None:
+            writer = writer.trigger(processingTime=self.interval)
         return writer.start()

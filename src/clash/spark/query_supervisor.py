@@ -73,18 +73,28 @@ class SparkQuery:
 class QuerySupervisor:
     """`launch` starts the Spark query over a function of (df, batch) and returns it with what it delivers; `batch` is that function, of a
     batch that may begin. A QueryRestartError that it raises means: start the query again, it does not deliver what this batch needs.
-    `on_end` is called once, with what the run failed with; `search` finds the stream that cannot be read, where the Spark query does not
-    read it itself; `half`: the folder of Spark's half of the checkpoint."""
+    `finish` is called when the query has nothing left to read, and may fail; `on_end` is called once, with what the run failed with;
+    `search` finds the stream that cannot be read, where the Spark query does not read it itself; `half`: the folder of Spark's half of the
+    checkpoint."""
 
     def __init__(
-        self, spark: Any, launch: Launch, batch: Batch, on_end: Callable[[ClashError | None], None], search: Search, half: str
+        self,
+        spark: Any,
+        launch: Launch,
+        batch: Batch,
+        finish: Callable[[], None],
+        on_end: Callable[[ClashError | None], None],
+        search: Search,
+        half: str,
     ) -> None:
-        self._spark, self._launch, self._run_batch, self._on_end, self._search = spark, launch, batch, on_end, search
+        self._spark, self._launch, self._run_batch, self._search = spark, launch, batch, search
+        self._finish, self._on_end = finish, on_end
         self._folders = WrittenFolders.of(spark, half)
         self._lock = RLock()  # a restart is requested either before the run's end, or after it
         self._done, self._launched = Event(), Event()
         self._state = RunState.RUNNING
         self._exception: ClashError | None = None
+        self._failure: ClashError | None = None  # of something beside the Spark query
         self._outcome: Outcome | None = None  # of the query that runs, or has just ended
         self._restarts = 0
         self._waiting = 0  # threads that a failure is raised in
@@ -117,6 +127,12 @@ class QuerySupervisor:
     def process_all_available(self) -> None:
         with self._waiting_thread():
             self._process_all_available()
+        self.raise_failure()
+
+    def raise_failure(self) -> None:
+        """Raises what the run has failed with, if it has."""
+        if self._failure is not None:
+            self._done.wait()
         if self._exception is not None:
             raise self._exception.with_traceback(None)
 
@@ -153,6 +169,15 @@ class QuerySupervisor:
             with suppress(Exception):  # Spark itself may have gone
                 self.handle.stop()
             self._done.wait()
+
+    def fail(self, error: ClashError) -> None:
+        """Ends the run with the failure of something beside the Spark query."""
+        with self._lock:
+            if self._state is not RunState.RUNNING:
+                return
+            self._failure, self._state = error, RunState.STOPPING
+        with suppress(Exception):  # Spark itself may have gone
+            self.handle.stop()
 
     @contextmanager
     def active(self, what: str) -> Iterator[None]:
@@ -203,6 +228,9 @@ class QuerySupervisor:
                 self._start()
                 if self._state is RunState.STOPPING:
                     self.handle.stop()
+            if self._state is RunState.ENDED:
+                self._finish()
+            self._exception = self._exception or self._failure
         except Exception as error:
             self._exception = without_internal_stacks(explain_failure(error, folders=self._folders))
         finally:

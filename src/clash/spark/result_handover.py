@@ -70,7 +70,7 @@ def sinks_at_start(running: Iterable[LiveQuery], requested: Iterable[LiveQuery],
     for live in (*running, *requested):
         sinks[live.request] = chosen_sink(live.request, given)
     for live in requested:
-        if live.request.sink.kind == "foreach" and sinks[live.request] is None:
+        if live.request.final_sink.kind == "foreach" and sinks[live.request] is None:
             raise CheckpointError(
                 "the function that takes a query's results is missing",
                 f"query {live.name} is live, it was added at run time",
@@ -135,7 +135,7 @@ class ResultHandover:
         self._deliver(committed, queries)
         for query, paths in committed.results.items():
             live = queries[query]
-            sink = self.sinks[live.request]
+            sink = self.sinks[live.request] if live.request.outer is None else None  # otherwise the outer query has it
             try:
                 if isinstance(sink, Memory):
                     self._keep(live, committed.batch, paths)

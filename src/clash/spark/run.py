@@ -24,10 +24,11 @@ from clash.explain.formats import Format
 from clash.hints import did_you_mean, listed
 from clash.kafka.stream_records import REJECTED_SCHEMA
 from clash.model.durations import parse_timeout
+from clash.model.outer_query import OutputMode
 from clash.model.statistics import Statistics
 from clash.model.stream import UNCHANGED, Keep, Stream
 from clash.protocol.result_files import LATE, REJECTED, published_path
-from clash.sinks import Sink
+from clash.sinks import Parquet, Sink
 from clash.spark.backlog import read_backlog
 from clash.spark.batch_function import BatchFunction
 from clash.spark.column_packing import PackedColumns
@@ -36,6 +37,9 @@ from clash.spark.free_memory import FreeMemory
 from clash.spark.job_names import JobNames
 from clash.spark.kafka_source import check_kafka_topics
 from clash.spark.kafka_streams import KafkaStreams
+from clash.spark.outer_declaration import declare_outer
+from clash.spark.outer_queries import OuterQueries
+from clash.spark.outer_sinks import refuse_taken_folder
 from clash.spark.parquet_streams import ParquetStreams
 from clash.spark.progress import Progress
 from clash.spark.query_launcher import QueryLauncher
@@ -70,11 +74,17 @@ class Run:
         self._last_backlog: dict[str, dict[str, int]] = {}
         self._backlog_read = -_BACKLOG_INTERVAL
         self._free_memory = FreeMemory()
+        self._outer = OuterQueries(spark, coordinator, self._sinks, given, launcher.available_now, launcher.interval, self._fail)
         search, half = self._batches.find_failing_stream, launcher.half.folder
-        self._supervisor = QuerySupervisor(spark, self._launch, self._batches, self._ended, search, half)
+        self._supervisor = QuerySupervisor(spark, self._launch, self._batches, self._outer.finish, self._ended, search, half)
+        self._outer.begin()
+
+    def _fail(self, error: ClashError) -> None:
+        self._supervisor.fail(error)
 
     def _ended(self, error: ClashError | None) -> None:
         try:
+            self._outer.stop()
             self._coordinator.close(error)
         finally:
             self._handover.deliveries.close()
@@ -115,10 +125,16 @@ class Run:
         """Waits until all that the sources have now is committed. For tests: a source that never pauses never ends it."""
         with stop_on_signal(self.stop):
             self._supervisor.process_all_available()
+            self._outer.process_all_available()
+            self._supervisor.raise_failure()
 
     def stop(self) -> None:
         """Ends the run. A batch in work is dropped, and run again by the next start."""
-        self._supervisor.stop(self._handover.deliveries.stop)
+        self._supervisor.stop(self._interrupt)
+
+    def _interrupt(self) -> None:
+        self._outer.stop()
+        self._handover.deliveries.stop()
 
     def _launch(self, batch: Batch) -> tuple[Any, PackedColumns]:
         coordinator = self._coordinator
@@ -134,6 +150,7 @@ class Run:
 
     def _committed(self, committed: CommittedBatch, began: float) -> None:
         self._handover(committed)
+        self._outer.committed(committed)
         self._supervisor.batch_committed()
         streams = self._coordinator.changes.setup.streams_by_name.values()
         timed = {stream.name for stream in streams if stream.time is not None and stream.type_of(stream.time) == "timestamp"}
@@ -143,19 +160,31 @@ class Run:
     # ---- changing ----------------------------------------------------------------------------------------------
 
     def add_query(
-        self, name: str, text: str, sink: Sink | None = None, history: bool = True, windows: Mapping[str, str] | None = None
+        self,
+        name: str,
+        text: str,
+        sink: Sink | None = None,
+        history: bool = True,
+        windows: Mapping[str, str] | None = None,
+        mode: OutputMode | None = None,
     ) -> Change:
         """One query more, from the next epoch boundary on. With history it also joins rows that arrived before it was added, as far as they
         are retained. If it cannot be answered it is refused here, and the running queries do not notice."""
-        request = declare_query(name, text, sink, windows)
+        request = self._declare_query(name, text, sink, windows, mode)
         with self._supervisor.active(f"query {name} cannot be added"):
             return self._request(request, sink, lambda: self._coordinator.changes.add_query(request, history))
 
     def replace_query(
-        self, name: str, text: str, sink: Sink | None = None, history: bool = True, windows: Mapping[str, str] | None = None
+        self,
+        name: str,
+        text: str,
+        sink: Sink | None = None,
+        history: bool = True,
+        windows: Mapping[str, str] | None = None,
+        mode: OutputMode | None = None,
     ) -> Change:
         """Another query under the name of one that runs: the last batch of the one is followed by the first of the other."""
-        request = declare_query(name, text, sink, windows)
+        request = self._declare_query(name, text, sink, windows, mode)
         with self._supervisor.active(f"query {name} cannot be replaced"):
             return self._request(request, sink, lambda: self._coordinator.changes.replace_query(request, history))
 
@@ -208,6 +237,15 @@ class Run:
             self._read_more()
         return change
 
+    def _declare_query(
+        self, name: str, text: str, sink: Sink | None, windows: Mapping[str, str] | None, mode: OutputMode | None
+    ) -> QueryRequest:
+        request, setup = declare_query(name, text, sink, windows), self._coordinator.changes.setup
+        declared = declare_outer(self._spark, request, setup.parse(request).query, setup.streams_by_name, sink, mode)
+        if declared.outer is not None and isinstance(sink, Parquet):
+            refuse_taken_folder(name, sink, self._coordinator.uri, None)
+        return declared
+
     def _request(self, request: QueryRequest, sink: Sink | None, call: Callable[[], Change]) -> Change:
         self._handover.prepare(request, sink)
         with self._sinks.adding(request, sink):
@@ -241,7 +279,9 @@ class Run:
     @property
     def progress(self) -> dict[str, Any]:
         """The last committed batch, totals since the start, and how far behind the streams are."""
-        return self._progress.latest(self._supervisor.durations(), self._backlog())
+        latest = self._progress.latest(self._supervisor.durations(), self._backlog())
+        latest["outer"] = self._outer.progress()
+        return latest
 
     def _backlog(self) -> dict[str, dict[str, int]]:
         """Read again after a while: a program may ask for its progress in a loop."""
@@ -297,7 +337,10 @@ class Run:
         live = self._coordinator.query(query)
         if live is None:
             return read_files(self._spark, self._pending_schema(query), [])
-        kind = live.request.sink.kind
+        kind = live.request.final_sink.kind
+        if live.request.outer is not None:
+            refuse_unkept(query, kind)
+            return self._outer.results(live)
         if kind == "memory":
             return self._handover.memory(live)
         refuse_unkept(query, kind)
@@ -309,7 +352,10 @@ class Run:
         if live is None:
             self._pending_schema(query)
             raise OptionError("the query has no batch yet", f"query {query}", "wait for it: change.wait()")
-        kind = live.request.sink.kind
+        kind = live.request.final_sink.kind
+        if live.request.outer is not None:
+            hint = "its outer query reads the results of the join; write a query without aggregates for another stream of them"
+            raise OptionError("results of aggregates are not a stream", f"query {query}", hint)
         if kind == "memory":
             raise OptionError("results in memory are not a stream", f"query {query}", "use no sink, or Parquet")
         refuse_unkept(query, kind)

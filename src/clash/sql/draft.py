@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from sqlglot import exp
 
 from clash.model.expressions import Expr
+from clash.model.outer_query import OuterQuery
 from clash.model.query import EqualityClass, Output, Query, SubJoin
 from clash.model.relation import Relation
 from clash.model.stream import Stream
@@ -45,6 +46,16 @@ class Predicates:
 
 
 @dataclass(slots=True)
+class DetachedOuter:
+    """The outer query before its names are resolved."""
+
+    select: exp.Select
+    """The SELECT as it was written."""
+    columns: dict[str, exp.Column] = field(default_factory=dict)
+    """By output of the join core, the column that it is."""
+
+
+@dataclass(slots=True)
 class QueryDraft:
     """One query while it is parsed. Fields without a value in the constructor are set by one pass each, in this order.
 
@@ -58,12 +69,15 @@ class QueryDraft:
     source: QuerySource = field(init=False)
     syntax: Syntax = field(init=False)
     """A SELECT of sqlglot, or the relations of a short form."""
+    detached: DetachedOuter | None = field(init=False)
+    """What is outside of the join, before its names are resolved."""
     streams: Mapping[str, Stream] = field(default_factory=dict)
     """The streams that the query may name; set between the passes where they are inferred from the queries."""
     declared: bool = True
     """False where `streams` are inferred: then they have only columns that queries name, of unknown type."""
     from_clause: FromClause = field(init=False)
     predicates: Predicates = field(init=False)
+    outer: OuterQuery | None = field(init=False)
     outputs: tuple[Output, ...] = field(init=False)
     windows: Windows = field(init=False)
     time_bounds: TimeBounds = field(init=False)
@@ -78,4 +92,4 @@ class QueryDraft:
         relations = frozenset(alias.relation for alias in aliases)
         join = SubJoin(relations, predicates.classes, predicates.filters, predicates.residuals, self.windows)
         names = tuple((alias.name, alias.relation) for alias in aliases)
-        return Query(self.name, self.source.text, join, names, self.outputs, predicates.links, self.time_bounds)
+        return Query(self.name, self.source.text, join, names, self.outputs, predicates.links, self.time_bounds, self.outer)

@@ -63,7 +63,8 @@ def _of_select(source: QuerySource, select: exp.Select, scope: Scope) -> tuple[O
 def select_items(source: QuerySource, select: exp.Select, scope: Scope) -> list[SelectItem]:
     """The columns of a SELECT list. As in Spark, an item may use the alias of an item to its left where no table has such a column."""
     nodes = select.expressions
-    spans = _item_spans(source, select)
+    has_names = all(isinstance(node, exp.Alias) for node in nodes)  # so no item, as none of a join core, is named by its text
+    spans = [source.span(node) for node in nodes] if has_names else _item_spans(source, select)
     if len(spans) != len(nodes):  # an item without AS is named by its text, which must then be certain
         raise source.error(source.clause_span(select, "SELECT"), "the SELECT list cannot be read", "name every output: expression AS name")
     items: list[SelectItem] = []

@@ -15,6 +15,7 @@ from clash.model.query import Query
 from clash.model.stream import Stream
 from clash.sql.draft import QueryDraft
 from clash.sql.from_clause import resolve_from_clause
+from clash.sql.outer_query import detach_outer, resolve_outer
 from clash.sql.outputs import resolve_outputs
 from clash.sql.predicates import classify_predicates
 from clash.sql.stream_inference import infer_streams
@@ -29,12 +30,14 @@ Pass = Callable[[QueryDraft], None]
 SYNTAX_PASSES: tuple[Pass, ...] = (
     tokenize,  #            text                    -> source: the tokens, with their positions
     parse_syntax,  #        source                  -> syntax: a SELECT of sqlglot, or a short form
+    detach_outer,  #        syntax                  -> detached: aggregates, GROUP BY, HAVING, DISTINCT; syntax: the join core
     refuse_unsupported,  #  syntax                  -> nothing: raises for what lies outside the supported subset
     refuse_unread,  #       syntax                  -> nothing: raises for parts of the syntax that no pass reads
 )
 RESOLUTION_PASSES: tuple[Pass, ...] = (
     resolve_from_clause,  # syntax, streams         -> from_clause: streams, columns, USING and NATURAL, conditions; nested SELECTs too
     classify_predicates,  # syntax, from_clause     -> predicates: equality classes, filters and residuals, in normal form
+    resolve_outer,  #       detached, from_clause   -> outer: SQL over the join core; syntax: the columns of the join core
     resolve_outputs,  #     syntax, from_clause     -> outputs: the SELECT list, `*` expanded
     resolve_windows,  #     source, from_clause     -> windows: of streams, replaced by hints and arguments
     derive_time_bounds,  #  from_clause, predicates -> time_bounds: τ_a ≤ τ_b + d

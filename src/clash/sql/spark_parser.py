@@ -7,7 +7,7 @@ is of no use to a user: what it cannot parse is refused with a message of our ow
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextvars import ContextVar
 from typing import Any, ClassVar
 
@@ -66,11 +66,20 @@ class _NotWhileParsing(logging.Filter):
 logging.getLogger("sqlglot").addFilter(_NotWhileParsing())
 
 
+def _with_time_windows(tokens: Sequence[Token]) -> Iterator[Token]:
+    """`window(` is a function of Spark's; sqlglot takes the word for the beginning of a WINDOW clause."""
+    for token, following in zip(tokens, [*tokens[1:], None], strict=True):
+        if token.token_type is TokenType.WINDOW and following is not None and following.token_type in (TokenType.L_PAREN, TokenType.DOT):
+            yield Token(TokenType.VAR, token.text, token.line, token.col, token.start, token.end, token.comments)
+        else:
+            yield token
+
+
 def parse_statements(tokens: Sequence[Token], text: str) -> list[exp.Expression]:
     """The statements of a text that is already split into tokens; raises sqlglot's errors, and whatever else it fails with."""
     silenced = _parsing.set(True)
     try:
-        statements = _Parser(dialect=Spark()).parse(list(tokens), text)
+        statements = _Parser(dialect=Spark()).parse(list(_with_time_windows(tokens)), text)
     finally:
         _parsing.reset(silenced)
     return [statement for statement in statements if isinstance(statement, exp.Expression) and not isinstance(statement, exp.Semicolon)]

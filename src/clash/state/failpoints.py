@@ -32,6 +32,8 @@ DESCRIPTIONS = MappingProxyType(
         "before-transaction": "the results of a committed batch are about to be written to another system",
         "in-transaction": "another system has the results of a batch, and neither their number nor the commit",
         "after-transaction": "another system has committed the results of a batch, and that is not recorded",
+        "before-outer-sink": "an outer query has computed a batch, and its sink has none of it",
+        "after-outer-sink": "the sink of an outer query has a batch, and Spark has not recorded that",
         "before-sources": "the Spark query is about to be started, and its offset log has no entry for new streams",
         "between-sources": "the offset log has new streams in one of the two entries that matter",
         "before-cleanup": "the coordinator is about to delete the files that no manifest lists",

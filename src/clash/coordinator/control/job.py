@@ -9,12 +9,13 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from clash.errors import OptionError
+from clash.model.outer_query import OutputMode
 from clash.model.statistics import Statistics
 from clash.model.stream import Stream
 from clash.plan.options import CostName, LayoutRule, StrategyName
-from clash.protocol.result_files import HANDOVER
+from clash.protocol.result_files import HANDOVER, OUTER
 
-SinkKind = Literal["checkpoint", "parquet", "memory", "console", "foreach", "kafka", "postgres"]
+SinkKind = Literal["checkpoint", "parquet", "memory", "console", "foreach", "kafka", "postgres", "outer"]
 TRANSACTIONAL: frozenset[SinkKind] = frozenset({"kafka", "postgres"})
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")
 
@@ -51,7 +52,18 @@ class SinkSpec:
         """The storage, and the folder in it, for result files; `uri` is the checkpoint's, `folder` that of the query in it."""
         if self.kind == "parquet":
             return str(self.path), ""
+        if self.kind == "outer":
+            return uri, f"{OUTER}{folder}"
         return uri, f"{HANDOVER if self.is_function else 'results/'}{folder}"
+
+
+@dataclass(frozen=True, slots=True)
+class OuterRequest:
+    """What a program says about a query with aggregates or DISTINCT beside its text."""
+
+    mode: OutputMode
+    sink: SinkSpec = SinkSpec()
+    """Where the results of the outer query go; those of its join core go to the outer query."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,11 +75,18 @@ class QueryRequest:
     windows: tuple[tuple[str, str], ...] = ()
     """Windows by alias or stream that differ from those of the streams."""
     sink: SinkSpec = SinkSpec()
+    outer: OuterRequest | None = None
+    """Of a query with aggregates or DISTINCT, whose `sink` is of the kind `outer`."""
 
     @property
-    def meaning(self) -> tuple[str, tuple[tuple[str, str], ...]]:
+    def meaning(self) -> tuple[str, tuple[tuple[str, str], ...], OutputMode | None]:
         """Two requests that agree in it are the same query: the layout of a text does not matter."""
-        return " ".join(self.text.split()), tuple(sorted(self.windows))
+        return " ".join(self.text.split()), tuple(sorted(self.windows)), None if self.outer is None else self.outer.mode
+
+    @property
+    def final_sink(self) -> SinkSpec:
+        """Where the results of the whole query go."""
+        return self.sink if self.outer is None else self.outer.sink
 
 
 @dataclass(frozen=True)
@@ -123,7 +142,11 @@ def refuse_duplicates(streams: Iterable[Stream], queries: Iterable[QueryRequest]
         refuse_taken_name(name, names[:at])
     for what, values, hint in (
         ("queries of one name", [q.name for q in queries], "give one of them another name"),
-        ("queries write to one folder", [q.sink.folder for q in queries if q.sink.folder is not None], "give each a folder of its own"),
+        (
+            "queries write to one folder",
+            [q.final_sink.folder for q in queries if q.final_sink.folder is not None],
+            "give each a folder of its own",
+        ),
     ):
         twice = [value for at, value in enumerate(values) if value in values[:at]]
         if twice:

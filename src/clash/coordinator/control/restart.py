@@ -58,8 +58,8 @@ def _queries(running: Setup, last: ProgramRecord, declared: Iterable[QueryReques
         if request is None or (was is not None and was.meaning == request.meaning and live.request.meaning != request.meaning):
             queries.append(live)  # of a call at run time: it stays
         elif live.request.meaning == request.meaning:
-            same_sink = was is not None and was.sink == request.sink
-            queries.append(live if same_sink or live.request.sink == request.sink else replace(live, request=request))
+            same_sink = was is not None and was.final_sink == request.final_sink
+            queries.append(live if same_sink or live.request.final_sink == request.final_sink else replace(live, request=request))
         else:
             queries.append(request)
     names = {query.name for query in queries}

@@ -1,6 +1,7 @@
 """Folders of results: a reader of one finds one set of columns in it.
 
-Invariant: under the checkpoint, a query with other columns than the last one of its name has a folder of its own. Folders of Parquet sinks
+Invariant: under the checkpoint, a query with other columns than the last one of its name has a folder of its own, and so has every query
+with an outer part: its folder names the state of its outer query. Folders of Parquet sinks
 belong to the user: what a query of any checkpoint has written to one, or may still write before its last batch is over, has the columns of
 the query that writes there next. Anything else is refused before it runs.
 """
@@ -33,7 +34,7 @@ def assign_result_folders(setup: Setup, former: FormerQuery, generation: int) ->
     for live in setup.queries:
         last = former(live.name) if live.batch is None and live.request.sink.kind != "parquet" else None
         if last is not None:
-            same = _outputs(last.query) == _outputs(live.query)
+            same = _outputs(last.query) == _outputs(live.query) and live.request.outer is None and last.request.outer is None
             live = replace(live, folder=last.folder if same else f"{live.name}.{generation}")
         queries.append(live)
     return replace(setup, queries=tuple(queries))

@@ -218,7 +218,7 @@ def differences(before: Setup, after: Setup) -> list[str]:
             changes.append(f"query {name} added" + ("" if query.history else " without history"))
         elif query.batch is None:
             changes.append(f"query {name} replaced" + ("" if query.history else " without history"))
-        elif query.request.sink != old[name].request.sink:
+        elif query.request.final_sink != old[name].request.final_sink:
             changes.append(f"query {name} writes elsewhere")
     old_streams, new_streams = before.streams_by_name, after.streams_by_name
     for name in sorted(old_streams.keys() & new_streams.keys()):

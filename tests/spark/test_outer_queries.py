@@ -1,0 +1,93 @@
+"""Aggregates and DISTINCT behind a join, on Spark: equal to DuckDB's over the rows of the join, in every mode, on after a stop."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import clash
+
+from .files import COLUMNS, WITHIN, declare, write
+
+JOINED = "FROM R JOIN S ON R.a = S.a JOIN T ON S.b = T.b"
+BY_KEY = f"SELECT S.b % 5 AS k, count(*) AS n, sum(R.x) AS total, max(y) AS y {JOINED} GROUP BY S.b % 5"
+HAVING = f"SELECT R.a, count(*) AS n {JOINED} GROUP BY R.a HAVING n < 40 AND sum(T.y) > 300"
+DISTINCT = f"SELECT DISTINCT R.a % 7 AS r, S.b {JOINED}"
+WINDOWS = f"SELECT window(R.ts, '1 second').start AS at, S.b % 3 AS k, sum(T.y) AS y {JOINED} GROUP BY window(R.ts, '1 second'), k"
+WINDOWS_IN_DUCKDB = f"SELECT date_trunc('second', R.ts) AS at, S.b % 3 AS k, sum(T.y) AS y {JOINED} WHERE {WITHIN} GROUP BY ALL"
+
+
+def expected(root: Path, text: str) -> Counter[str]:
+    """DuckDB's answer; the window of the streams goes before GROUP BY."""
+    head, group, tail = text.partition(" GROUP BY")
+    text = text if "WHERE" in text else f"{head} WHERE {WITHIN}{group}{tail}"
+    with duckdb.connect() as connection:
+        connection.execute("SET timezone = 'UTC'")
+        for stream in COLUMNS:
+            connection.register(stream, pq.read_table(root / stream))
+        return rows_of(connection.sql(text).to_arrow_table())
+
+
+def rows_of(table: pa.Table) -> Counter[str]:
+    return Counter(str([int(v) if not hasattr(v, "isoformat") else v.isoformat() for v in row.values()]) for row in table.to_pylist())
+
+
+def latest(table: pa.Table, keys: int) -> Counter[str]:
+    """The last row of each key, by the number of its batch; the keys come first."""
+    last: dict[Any, dict[str, Any]] = {}
+    for row in sorted(table.to_pylist(), key=lambda row: row["_batch"]):
+        last[tuple([*row.values()][:keys])] = {name: value for name, value in row.items() if name != "_batch"}
+    return rows_of(pa.Table.from_pylist([*last.values()]))
+
+
+def test_every_mode_and_sink_and_on_after_a_stop(spark: Any, checkpoint: str, tmp_path: Path) -> None:
+    handed: dict[int, Counter[str]] = {}
+
+    def engine() -> Any:
+        made = clash.Engine(spark, checkpoint, workers=2)
+        declare(made, spark, tmp_path)
+        made.query("kept", BY_KEY)
+        made.query("having", HAVING, sink=clash.sinks.Memory(), mode="complete")
+        made.query("distinct", DISTINCT, sink=clash.sinks.Parquet(tmp_path / "out"), mode="update")
+        made.query("each", f"SELECT count(*) {JOINED}", sink=clash.sinks.ForeachBatch(lambda df, n: handed.update({n: rows_of(df.toArrow())})))
+        made.query("windows", WINDOWS, mode="append")
+        return made
+
+    write(tmp_path, range(4))
+    run = engine().start(available_now=True)
+    assert run.await_termination(300)
+    assert rows_of(run.results("kept").toArrow()) == expected(tmp_path, BY_KEY)
+    assert rows_of(run.results("having").toArrow()) == expected(tmp_path, HAVING)
+
+    write(tmp_path, range(4, 6))
+    run = engine().start()
+    try:
+        run.process_all_available()
+        write(tmp_path, range(6, 8))
+        run.process_all_available()
+        assert run.progress["outer"]["kept"]["groups"] == 5
+    finally:
+        run.stop()
+    assert run.exception is None
+    assert rows_of(run.results("kept").toArrow()) == expected(tmp_path, BY_KEY)
+    assert rows_of(run.results("having").toArrow()) == expected(tmp_path, HAVING)
+    assert latest(run.results("distinct").toArrow(), 2) == expected(tmp_path, DISTINCT)
+    assert latest(pq.read_table(tmp_path / "out"), 2) == expected(tmp_path, DISTINCT)
+    assert handed[max(handed)] == expected(tmp_path, f"SELECT count(*) {JOINED}")
+    windows = rows_of(run.results("windows").toArrow())
+    assert windows
+    assert windows <= expected(tmp_path, WINDOWS_IN_DUCKDB)
+    closed = {row for row in expected(tmp_path, WINDOWS_IN_DUCKDB) if row < "['1970-01-01T00:00:04"}
+    assert closed <= windows.keys()
+    read = [path for path in Path(checkpoint, "clash", "outer").rglob("*.parquet")]
+    assert len(read) < 40, "files that are read are deleted"
+    with pytest.raises(clash.OptionError, match="not kept"):
+        run.results("each")
+    with pytest.raises(clash.OptionError, match="not a stream"):
+        run.result_stream("kept")
