@@ -55,7 +55,9 @@ def test_every_mode_and_sink_and_on_after_a_stop(spark: Any, checkpoint: str, tm
         made.query("kept", BY_KEY)
         made.query("having", HAVING, sink=clash.sinks.Memory(), mode="complete")
         made.query("distinct", DISTINCT, sink=clash.sinks.Parquet(tmp_path / "out"), mode="update")
-        made.query("each", f"SELECT count(*) {JOINED}", sink=clash.sinks.ForeachBatch(lambda df, n: handed.update({n: rows_of(df.toArrow())})))
+        made.query(
+            "each", f"SELECT count(*) {JOINED}", sink=clash.sinks.ForeachBatch(lambda df, n: handed.update({n: rows_of(df.toArrow())}))
+        )
         made.query("windows", WINDOWS, mode="append")
         return made
 
@@ -85,9 +87,84 @@ def test_every_mode_and_sink_and_on_after_a_stop(spark: Any, checkpoint: str, tm
     assert windows <= expected(tmp_path, WINDOWS_IN_DUCKDB)
     closed = {row for row in expected(tmp_path, WINDOWS_IN_DUCKDB) if row < "['1970-01-01T00:00:04"}
     assert closed <= windows.keys()
-    read = [path for path in Path(checkpoint, "clash", "outer").rglob("*.parquet")]
-    assert len(read) < 40, "files that are read are deleted"
+    assert len(list(Path(checkpoint, "clash", "outer").rglob("*.parquet"))) < 40, "files that are read are deleted"
     with pytest.raises(clash.OptionError, match="not kept"):
         run.results("each")
     with pytest.raises(clash.OptionError, match="not a stream"):
         run.result_stream("kept")
+
+
+def test_added_replaced_and_removed_while_it_runs(spark: Any, checkpoint: str, tmp_path: Path) -> None:
+    def deliver(*seconds: int) -> None:
+        write(tmp_path, seconds)
+        run.process_all_available()
+
+    def folders() -> set[str]:
+        return {path.parent.name for path in Path(checkpoint, "outer").glob("*/query.json")}
+
+    write(tmp_path, [0, 1])
+    engine = clash.Engine(spark, checkpoint, workers=2, epoch=1)
+    declare(engine, spark, tmp_path)
+    engine.query("plain", f"SELECT R.a, S.b, T.y {JOINED}")
+    run = engine.start()
+    try:
+        run.process_all_available()
+        first = run.add_query("counted", f"SELECT count(*) AS n {JOINED}")
+        with pytest.raises(clash.OptionError, match="mode needs aggregates"):
+            run.add_query("joined", f"SELECT R.a {JOINED}", mode="update")
+        deliver(2, 3)
+        assert first.batch is not None
+        assert folders() == {"counted"}
+        later = run.results("plain").count() - run.results("counted").toArrow().to_pylist()[0]["n"]
+        assert later > 0, "it has no results of batches before it was added"
+        run.replace_query("counted", f"SELECT count(*) AS n, max(T.y) AS y {JOINED}", mode="update")
+        before = run.results("plain").count()
+        deliver(4, 5)
+        deliver(6, 7)
+        assert len(folders()) == 1
+        assert folders() != {"counted"}
+        updates = run.results("counted").toArrow().to_pylist()
+        assert max(updates, key=lambda row: row["_batch"])["n"] == run.results("plain").count() - before
+        assert "OUTER QUERIES" in run.explain()
+        run.remove_query("counted")
+        deliver(8, 9)
+        run.process_all_available()
+        assert folders() == set()
+        assert not list(Path(checkpoint, "clash", "outer").rglob("*.parquet"))
+        assert run.results("counted").count() == len(updates)
+
+        def broken(df: Any, batch: int) -> None:
+            raise ValueError("no room")
+
+        run.add_query("broken", f"SELECT count(*) AS n {JOINED}", sink=clash.sinks.ForeachBatch(broken))
+        write(tmp_path, [10, 11])
+        with pytest.raises(clash.ClashError, match=r"(?s)the sink of query broken failed.*no room"):
+            run.await_termination(120)
+    finally:
+        run.stop()
+
+
+REFUSED = [
+    (f"SELECT count(*) {JOINED}", {"mode": "append"}, "needs a window of event time"),
+    (f"SELECT R.ts, count(*) {JOINED} GROUP BY R.ts", {"mode": "append"}, "stream U has no lateness"),
+    (f"SELECT count(*) {JOINED}", {"mode": "often"}, "not an output mode"),
+    (f"SELECT R.a {JOINED}", {"mode": "complete"}, "mode needs aggregates"),
+    (f"SELECT count(*) {JOINED}", {"sink": clash.sinks.Parquet("out")}, "cannot be replaced with every batch"),
+    (f"SELECT count(*) {JOINED}", {"sink": clash.sinks.Kafka("t", servers="h:9092")}, "takes results of joins only"),
+    (f"SELECT count(DISTINCT R.a) {JOINED}", {}, "(?s)Spark refuses.*[Dd]istinct aggregations"),
+    (f"SELECT R.a, count(*) {JOINED} GROUP BY S.b", {}, "(?s)Spark refuses.*MISSING_AGGREGATION|GROUP BY"),
+    (f"SELECT no_function(R.a), count(*) {JOINED} GROUP BY R.a", {}, "(?s)Spark refuses.*no_function"),
+    (f"SELECT count(*) AS n, max(R.a) AS N {JOINED}", {}, "two outputs are called n"),
+]
+
+
+@pytest.mark.parametrize(("text", "options", "message"), REFUSED)
+def test_what_is_refused(spark: Any, tmp_path: Path, text: str, options: dict[str, Any], message: str) -> None:
+    write(tmp_path, [0])
+    engine = clash.Engine(spark, str(tmp_path / "checkpoint"))
+    declare(engine, spark, tmp_path)
+    if "lateness" in message:
+        engine.stream("U", spark.readStream.schema("a bigint, ts timestamp").parquet(str(tmp_path / "R")), time="ts", window="1 second")
+        text = "SELECT R.ts, count(*) FROM R JOIN U ON R.a = U.a GROUP BY R.ts"
+    with pytest.raises(clash.ClashError, match=message):
+        engine.query("q", text, **options)

@@ -39,6 +39,7 @@ def explain_json(plan: LogicalPlan, topology: Topology, compared: Sequence[Strat
         "parts": {"probes": shares.probes, "feeds": shares.feeds, "stores": shares.stores, "rounds": shares.rounds},
         "queries": [
             {"name": q.name, "text": q.text, "join": str(q.join), "share": shares.own[q.name], "in_full": shares.full[q.name]}
+            | ({} if q.outer is None else {"outer": q.outer.sql})
             for q in plan.queries
         ],
         "probe_orders": [_order(o, nodes, shares) for o, nodes in zip(plan.probe_orders, shares.forest.paths, strict=True)],

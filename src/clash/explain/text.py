@@ -1,11 +1,12 @@
 """A plan as text of at most 100 columns, unless names are long.
 
-In this order: what was requested and how good the answer is, the probe orders per query, intermediate results, stores, costs, the
-comparison of strategies, and the legend.
+In this order: what was requested and how good the answer is, the probe orders per query, outer queries, intermediate results, stores,
+costs, the comparison of strategies, and the legend.
 """
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
@@ -36,9 +37,18 @@ def explain_text(plan: LogicalPlan, topology: Topology, compared: Sequence[Strat
     order_lines = _OrderLines(plan, shares)
     blocks = [_header(plan, topology, seconds)]
     blocks += [_query(plan, query, order_lines) for query in plan.queries]
-    blocks += [_intermediate_results(plan, order_lines, shares), _stores(plan, shares), _costs(plan, shares)]
+    blocks += [_outer_queries(plan), _intermediate_results(plan, order_lines, shares), _stores(plan, shares), _costs(plan, shares)]
     blocks += [[] if compared is None else _strategies(plan, compared), legend(plan)]
     return "\n\n".join("\n".join(line.rstrip() for line in block) for block in blocks if block) + "\n"
+
+
+def _outer_queries(plan: LogicalPlan) -> list[str]:
+    """What Spark computes of the results of a join."""
+    outer = [(query.name, " ".join(query.outer.sql.split())) for query in plan.queries if query.outer is not None]
+    lines = ["OUTER QUERIES that Spark runs over the results of the joins"] if outer else []
+    for name, sql in outer:
+        lines += [f"  {name}", *textwrap.wrap(sql, WIDTH, initial_indent="    ", subsequent_indent="    ", break_long_words=False)]
+    return lines
 
 
 def _header(plan: LogicalPlan, topology: Topology, seconds: bool) -> list[str]:

@@ -81,6 +81,13 @@ def _verified(pinned: PinnedCheckpoint) -> PinnedCheckpoint:
     if pinned.manifest.batch < 0:
         hint = "wait for the first batch"
         raise CheckpointError("there is nothing to back up yet", f"{pinned.opened.location}: no batch is committed", hint)
+    aggregating = [live.name for live in pinned.opened.log.read(pinned.manifest.generation).setup.queries if live.request.outer is not None]
+    if aggregating:
+        raise CheckpointError(
+            "outer queries cannot be backed up",
+            f"{pinned.opened.location}: query {aggregating[0]} has aggregates or DISTINCT, whose state is Spark's",
+            "stop the job and copy the whole checkpoint with its result folders; it can be used in the same place only",
+        )
     pinned.verify()
     return pinned
 

@@ -124,7 +124,7 @@ class OuterQueryRun:
         if self.live.name in f"{self._error.what} {self._error.detail}":
             return self._error
         detail = f"query {self.live.name}: {self._error.what}; {self._error.detail}"
-        return type(self._error)("an outer query failed", detail, self._error.hint)
+        return ClashError("an outer query failed", detail, self._error.hint)
 
     def await_termination(self) -> None:
         with suppress(Exception):  # `failure` says what

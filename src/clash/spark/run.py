@@ -46,6 +46,7 @@ from clash.spark.query_launcher import QueryLauncher
 from clash.spark.query_supervisor import Batch, QuerySupervisor
 from clash.spark.result_handover import ResultHandover, folder_url, read_files, read_folder, refuse_unkept, sinks_at_start
 from clash.spark.signals import stop_on_signal
+from clash.sql import parse_query
 from clash.state.storage import open_storage
 
 _BACKLOG_INTERVAL = 1.0  # seconds
@@ -241,7 +242,8 @@ class Run:
         self, name: str, text: str, sink: Sink | None, windows: Mapping[str, str] | None, mode: OutputMode | None
     ) -> QueryRequest:
         request, setup = declare_query(name, text, sink, windows), self._coordinator.changes.setup
-        declared = declare_outer(self._spark, request, setup.parse(request).query, setup.streams_by_name, sink, mode)
+        query = parse_query(name, text, setup.streams_by_name, windows)
+        declared = declare_outer(self._spark, request, query, setup.streams_by_name, sink, mode)
         if declared.outer is not None and isinstance(sink, Parquet):
             refuse_taken_folder(name, sink, self._coordinator.uri, None)
         return declared

@@ -69,7 +69,7 @@ class QueryDraft:
     source: QuerySource = field(init=False)
     syntax: Syntax = field(init=False)
     """A SELECT of sqlglot, or the relations of a short form."""
-    detached: DetachedOuter | None = field(init=False)
+    detached: DetachedOuter | None = field(init=False, default=None)
     """What is outside of the join, before its names are resolved."""
     streams: Mapping[str, Stream] = field(default_factory=dict)
     """The streams that the query may name; set between the passes where they are inferred from the queries."""
@@ -77,7 +77,7 @@ class QueryDraft:
     """False where `streams` are inferred: then they have only columns that queries name, of unknown type."""
     from_clause: FromClause = field(init=False)
     predicates: Predicates = field(init=False)
-    outer: OuterQuery | None = field(init=False)
+    outer: OuterQuery | None = field(init=False, default=None)
     outputs: tuple[Output, ...] = field(init=False)
     windows: Windows = field(init=False)
     time_bounds: TimeBounds = field(init=False)

@@ -25,7 +25,6 @@ _ROW = "row"  # the column of a join core of which no column is named, as for co
 
 def detach_outer(draft: QueryDraft) -> None:
     """Sets `detached` and leaves the join core in `syntax`; a query without aggregates, GROUP BY, HAVING and DISTINCT stays as it is."""
-    draft.detached = None
     select = draft.syntax
     if not isinstance(select, exp.Select) or not _is_outer(select):
         return
@@ -55,7 +54,6 @@ def detach_outer(draft: QueryDraft) -> None:
 def resolve_outer(draft: QueryDraft) -> None:
     """Sets `outer`. Of names that may be columns of streams or outputs of the query, as Spark does it the columns come first: those become
     columns of the join core, too."""
-    draft.outer = None
     detached, select = draft.detached, draft.syntax
     if detached is None or not isinstance(select, exp.Select):
         return

@@ -159,7 +159,11 @@ class Setup:
 
     def parse(self, request: QueryRequest, history: bool = True) -> LiveQuery:
         """The request as a query over these streams that has no batch yet."""
-        return LiveQuery(request, parse_query(request.name, request.text, self.streams_by_name, dict(request.windows)), history=history)
+        query = parse_query(request.name, request.text, self.streams_by_name, dict(request.windows))
+        if (query.outer is None) != (request.outer is None):
+            hint = "declare it with clash.Engine, which starts a query of Spark's for them"
+            raise OptionError("aggregates and DISTINCT need Spark", f"query {request.name}", hint)
+        return LiveQuery(request, query, history=history)
 
     @property
     def needed(self) -> set[str]:
