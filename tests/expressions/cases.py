@@ -139,7 +139,8 @@ NUMBERS += [
     f"pmod({a}, {b})"
     for a, b in (("t", "t"), ("h", "i"), ("i", "j"), ("l", "m"), ("f", "f"), ("x", "y"), ("i", "x"), ("i", "7"), ("t", "-7Y"))
 ]
-NUMBERS += [f"{name}({a})" for name, a in itertools.product(("sqrt", "sign", "rint"), "thilfxce")]
+NUMBERS += [f"{name}({a})" for name, a in itertools.product(("sqrt", "sign", "rint", "exp", "ln", "log2", "log10"), "tilfxce")]
+NUMBERS += [f"{name}({a}, {b})" for name, a, b in itertools.product(("power", "log"), ("x", "i", "c", "2"), ("y", "j", "0.5", "f"))]
 NUMBERS += [f"{a} {op} {b}" for (a, b), op in itertools.product((("t", "h"), ("i", "j"), ("l", "i"), ("l", "m"), ("i", "255")), "&|^")]
 NUMBERS += [
     "~t", "~h", "~i", "~l", "isnan(x)", "isnan(f)", "isnan(NULL)", "nanvl(x, y)", "nanvl(f, f)", "nanvl(f, x)", "nanvl(x, 0.0D)",
@@ -147,7 +148,7 @@ NUMBERS += [
     "mod(c, d)", "mod(x, 3)", "signum(x)", "negative(i)", "zeroifnull(i)", "zeroifnull(x)", "nullifzero(i)", "nullifzero(c)",
     "nvl2(i, j, l)",
     "nvl2(s, 1, 0)", "ifnull(i, j)", "equal_null(i, j)", "equal_null(x, y)", "isnull(s)", "isnotnull(s)", "nvl2(b, NULL, i)", "i div j + 1",
-    "pmod(i, 5) = 3", "sqrt(abs(x))", "pmod(i, NULL)", "sqrt(NULL)",
+    "pmod(i, 5) = 3", "log(x)", "pow(x, 3)", "power(x, NULL)", "ln(NULL)", "sqrt(abs(x))", "pmod(i, NULL)", "sqrt(NULL)",
 ]  # fmt: skip
 
 STRINGS = [

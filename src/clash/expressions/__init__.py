@@ -11,7 +11,8 @@ It may import `model` and `errors` only. Start reading at `evaluate`: it walks a
 | `arrow_types` | `arrow_type`: Spark type names as Arrow types |
 | `compare` | comparisons, IN, GREATEST and LEAST, IS NULL, NOT |
 | `arithmetic` | + - * / %, negation, ABS, ROUND, FLOOR, CEIL |
-| `numeric` | DIV, PMOD, SQRT, SIGN, bits, NaN |
+| `numeric` | DIV, PMOD, SQRT, EXP, logarithms, POWER, SIGN, bits, NaN |
+| `strict_math` | EXP, LN, LOG10 and POWER with the digits of Java's StrictMath |
 | `decimals` | decimal arithmetic with Spark's rounding |
 | `doubles` | rounding of doubles by their shortest decimal representation |
 | `cast` | CAST and implicit widening |

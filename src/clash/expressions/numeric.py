@@ -1,4 +1,4 @@
-"""Numeric functions beside arithmetic. Those of Java whose last digit is not certain (EXP, LN, POWER, …) are not among them."""
+"""Numeric functions beside arithmetic."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from clash.expressions import decimals
+from clash.expressions import decimals, strict_math
 from clash.expressions.arrow_types import arrow_type
 from clash.expressions.cast import cast_value
 from clash.expressions.values import Value, as_arrays, on_array, to_numpy, with_nulls_of
@@ -57,6 +57,35 @@ def _of_double(function: Callable[[np.ndarray[Any, Any]], np.ndarray[Any, Any]])
     return compute
 
 
+def _logarithm(function: Callable[[np.ndarray[Any, Any]], np.ndarray[Any, Any]]) -> Callable[[Call, list[Value], str], Value]:
+    """LN, LOG2 or LOG10: of zero and below NULL, as in Spark."""
+
+    def compute(call: Call, args: list[Value], timezone: str) -> Value:
+        value = cast_value(args[0], call.args[0].type, "double", timezone)
+        return on_array(lambda a: pa.array(function(to_numpy(a, 1.0)), mask=_null_or_not_positive(a)), value)
+
+    return compute
+
+
+def _null_or_not_positive(values: pa.Array) -> np.ndarray[Any, np.dtype[np.bool_]]:
+    found: np.ndarray[Any, np.dtype[np.bool_]] = to_numpy(values, 0.0) <= 0
+    return found
+
+
+def _log(call: Call, args: list[Value], timezone: str) -> Value:
+    """LOG(base, x)."""
+    base, x = _cast_all(call, args, "double", timezone)
+    with np.errstate(all="ignore"):
+        quotients = strict_math.log(to_numpy(x, 1.0)) / strict_math.log(to_numpy(base, 1.0))
+    return pa.array(quotients, mask=_null_or_not_positive(base) | _null_or_not_positive(x))
+
+
+def _power(call: Call, args: list[Value], timezone: str) -> Value:
+    base, exponent = _cast_all(call, args, "double", timezone)
+    valid = pc.if_else(pc.and_(base.is_valid(), exponent.is_valid()), True, None)
+    return with_nulls_of(strict_math.power(to_numpy(base), to_numpy(exponent)), valid, pa.float64())
+
+
 def _sign(numbers: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     """Of zero, the zero itself with its sign."""
     return np.where(numbers == 0, numbers, np.sign(numbers))
@@ -81,6 +110,12 @@ KERNELS = {
     "div": _integral_divide,
     "pmod": _positive_modulo,
     "sqrt": _of_double(np.sqrt),
+    "exp": _of_double(strict_math.exp),
+    "ln": _logarithm(strict_math.log),
+    "log2": _logarithm(lambda x: strict_math.log(x) / strict_math.log(np.array([2.0]))),
+    "log10": _logarithm(strict_math.log10),
+    "log": _log,
+    "power": _power,
     "rint": _of_double(np.rint),
     "sign": _of_double(_sign),
     "isnan": _is_nan,

@@ -110,7 +110,8 @@ def _concat_ws(args: Args) -> Expr:
 
 NAMED: dict[str, Builder] = {
     **{name.upper(): _op(name) for name in (
-        "pmod", "sqrt", "rint", "sign", "nanvl", "startswith", "endswith", "contains", "repeat", "reverse", "octet_length",
+        "pmod", "sqrt", "exp", "ln", "log2", "log10", "power", "rint", "sign", "nanvl",
+        "startswith", "endswith", "contains", "repeat", "reverse", "octet_length",
         "instr", "split_part", "make_date", "unix_date", "date_from_unix_date", "unix_timestamp", "unix_seconds", "unix_millis",
         "unix_micros", "timestamp_seconds", "timestamp_millis", "timestamp_micros", "isnull", "isnotnull",
         "quarter", "dayofweek", "weekday", "dayofyear", "weekofyear", "dayname", "monthname",
@@ -118,6 +119,8 @@ NAMED: dict[str, Builder] = {
     **{name.upper(): _on_date(name) for name in ("date_add", "date_sub", "add_months", "last_day", "next_day", "trunc")},
     "DATEDIFF": _on_date("datediff", 2),
     "ISNAN": _rewritten("ISNAN", 1, 1, lambda args: Lit(False, "boolean") if args[0].type == VOID else typed("isnan", args)),
+    "LOG": _rewritten("LOG", 1, 2, lambda args: typed("ln" if len(args) == 1 else "log", args)),
+    "POW": _op("power"),
     "SIGNUM": _op("sign"),
     "DATEADD": _on_date("date_add"),
     "DATE_DIFF": _on_date("datediff", 2),
