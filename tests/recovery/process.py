@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from select import select
 from threading import Event, Thread
 from typing import IO, Any
 
@@ -62,6 +63,10 @@ class Process:
         return None
 
     answer = _answer
+
+    def has_answered(self) -> bool:
+        """Whether the start has ended, or the process."""
+        return bool(select([self._pipe(self.process.stdout)], [], [], 0)[0])
 
     @staticmethod
     def _pipe(pipe: IO[str] | None) -> IO[str]:
