@@ -24,7 +24,7 @@ from clash.coordinator.coordinator import Coordinator
 from clash.errors import CheckpointError, ClashError
 from clash.model.query import Query
 from clash.protocol.result_files import OUTER, file_name
-from clash.sinks import Sink
+from clash.sinks import Memory, Sink
 from clash.spark.declarations import chosen_sink
 from clash.spark.failures import explain_failure
 from clash.spark.outer_declaration import forgets
@@ -58,6 +58,7 @@ class OuterQueries:
         self._lock = RLock()
         self._queries: dict[str, OuterQueryRun] = {}  # by life; replaced, never changed
         self._ending: list[Thread] = []
+        self._ended: dict[str, OuterQueryRun] = {}  # whose results are in memory only
         self._times: dict[str, int] = {}  # by life, the last watermark that was written
         self._stopping = False
         left = dict(self._records.read())
@@ -169,6 +170,8 @@ class OuterQueries:
         with self._lock:
             self._ending = [thread for thread in self._ending if thread.name != life]
             self._queries = {name: other for name, other in self._queries.items() if name != life}
+            if isinstance(outer.sink.sink, Memory):
+                self._ended[life] = outer
 
     def _delete(self, life: str) -> None:
         """What is left of a query whose results are all read."""
@@ -212,7 +215,8 @@ class OuterQueries:
 
     def results(self, live: LiveQuery) -> Any:
         """The results of an outer query so far, also of one that has ended."""
-        outer = self._queries.get(live.folder or live.name)
+        life = live.folder or live.name
+        outer = self._queries.get(life) or self._ended.get(life)
         if outer is not None:
             return outer.sink.results(self._spark, outer.schema)
         ended = sink_of(live, chosen_sink(live.request, self._given), self._coordinator.uri, self._coordinator.sources.identity)

@@ -12,6 +12,7 @@ passes are the architecture of this package, and every pass is one function that
 | `unread`           | pass: refuses parts of the syntax tree that no pass reads                                         |
 | `from_clause`      | pass: tables with their columns, USING and NATURAL, CROSS JOIN; makes one join of nested SELECTs  |
 | `predicates`       | pass: equality classes, filters and residuals                                                     |
+| `outer_query`      | passes: the join core of a query with aggregates, and SQL for Spark over its columns              |
 | `outputs`          | pass: the SELECT list                                                                             |
 | `windows`          | pass: the window of each relation, from streams, arguments and hints                              |
 | `time_bounds`      | pass: what the predicates imply for differences of event times                                    |
