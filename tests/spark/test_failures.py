@@ -58,6 +58,8 @@ def test_a_stream_that_fails_is_named_with_its_file() -> None:
     [
         ("Job aborted due to stage failure: ExecutorLostFailure (executor 1 exited unrelated to the running tasks)", True),
         ("org.apache.spark.shuffle.FetchFailedException: FetchFailed", True),
+        ("java.io.IOException: Broken pipe\n\tat org.apache.spark.api.python.BasePythonRunner$ReaderInputStream.read", True),
+        ("java.io.IOException: Broken pipe\n\tat org.postgresql.core.PGStream.flush", False),
         ("Python worker exited unexpectedly (crashed)", True),
         ("[CAST_INVALID_INPUT] The value 'x' of the type STRING cannot be cast to INT", False),
         (f"Python worker exited unexpectedly {to_travelling(DataError('overflow'))}", False),

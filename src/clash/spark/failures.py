@@ -30,6 +30,8 @@ _LOST_PROCESS = (  # what Spark's message contains after the loss of an executor
     "Python worker exited unexpectedly",
     "Python worker failed to connect back",
 )
+_CLOSED = ("Broken pipe", "Connection reset")  # to a Python worker that has ended, if Spark's package for them is in the stack
+_PYTHON_WORKERS = "org.apache.spark.api.python"
 _PACKAGE = Path(errors.__file__).parent
 _MAX_CAUSES = 30  # per exception: in Java causes may form a cycle
 _MAX_LINE = 500  # characters
@@ -62,7 +64,10 @@ def from_travelling(text: str) -> ClashError | None:
 def is_lost(error: BaseException) -> bool:
     """Whether a machine or a process was lost, so that the same batch may succeed if it is repeated."""
     text = "\n".join(_messages(error))
-    return isinstance(error, RetriedError) or (from_travelling(text) is None and any(sign in text for sign in _LOST_PROCESS))
+    if isinstance(error, RetriedError):
+        return True
+    is_closed = _PYTHON_WORKERS in text and any(sign in text for sign in _CLOSED)
+    return from_travelling(text) is None and (is_closed or any(sign in text for sign in _LOST_PROCESS))
 
 
 def explain_failure(
