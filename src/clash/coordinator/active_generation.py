@@ -76,7 +76,7 @@ class ActiveGeneration:
         version = then.stores.layouts[writer]
         if stream is None:
             return version
-        before, now = then.setup.streams_by_name[stream], self.generation.setup.streams_by_name[stream]
+        before, now = then.setup.read_streams[stream], self.generation.setup.read_streams[stream]
         layouts = tuple(
             layout
             if layout.column is None or before.type_of(layout.column) == now.type_of(layout.column)

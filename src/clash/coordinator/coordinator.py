@@ -318,8 +318,8 @@ class Coordinator:
     def _request_plan(self, epoch: Epoch, ended: Generation) -> None:
         """Looks for a better plan beside the stream, by the statistics of the epochs so far; the last of them was under `ended`."""
         generation = self.generation
-        queries, streams = generation.plan.queries, generation.setup.streams_by_name
-        drifted = self.collector.end_epoch(ended.plan.queries, ended.setup.streams_by_name)
+        queries, streams = generation.plan.queries, generation.setup.read_streams
+        drifted = self.collector.end_epoch(ended.plan.queries, ended.setup.read_streams)
         adapts = self.job.adaptive and self.plan_override is None and epoch.number > 0 and generation.setup.queries
         if adapts and self.replanner.is_due(generation.number, drifted):
             question = ReplanRequest(generation.number, epoch.number, generation.setup, generation.plan, drifted)

@@ -49,5 +49,5 @@ def outlines(coordinator: Coordinator) -> list[dict[str, Any]]:
 def statistics(coordinator: Coordinator) -> Statistics | None:
     """What was seen of the streams so far, else what was given."""
     generation = coordinator.generation
-    seen = coordinator.collector.estimate_so_far(generation.plan.queries, generation.setup.streams_by_name)
+    seen = coordinator.collector.estimate_so_far(generation.plan.queries, generation.setup.read_streams)
     return seen or coordinator.planning_statistics()

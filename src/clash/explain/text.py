@@ -37,7 +37,8 @@ def explain_text(plan: LogicalPlan, topology: Topology, compared: Sequence[Strat
     order_lines = _OrderLines(plan, shares)
     blocks = [_header(plan, topology, seconds)]
     blocks += [_query(plan, query, order_lines) for query in plan.queries]
-    blocks += [_outer_queries(plan), _intermediate_results(plan, order_lines, shares), _stores(plan, shares), _costs(plan, shares)]
+    blocks += [_outer_queries(plan), _intermediate_results(plan, order_lines, shares), _stores(plan, shares), _computed(plan)]
+    blocks += [_costs(plan, shares)]
     blocks += [[] if compared is None else _strategies(plan, compared), legend(plan)]
     return "\n\n".join("\n".join(line.rstrip() for line in block) for block in blocks if block) + "\n"
 
@@ -170,6 +171,18 @@ def _intermediate_results(plan: LogicalPlan, order_lines: _OrderLines, shares: S
                 if order.feeds == store.key:
                     lines += order_lines.lines(order)
     return lines if len(lines) > 1 else []
+
+
+def _computed(plan: LogicalPlan) -> list[str]:
+    """Columns that Spark computes where it reads a stream, which tasks then do not read themselves."""
+    columns = [
+        (f"  {stream.name}.{name}", expression)
+        for stream in plan.request.streams.values()
+        for name, _, expression in stream.computed
+        if any(name in query.columns_of(stream.name) for query in plan.queries)
+    ]
+    width = max((len(name) for name, _ in columns), default=0)
+    return ["COMPUTED by Spark, which reads these streams", *(f"{name:<{width}}   {text}" for name, text in columns)] if columns else []
 
 
 def _stores(plan: LogicalPlan, shares: Shares) -> list[str]:

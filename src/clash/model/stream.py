@@ -56,6 +56,8 @@ class Stream:
     """After this long without rows, the stream's watermark is raised to the smallest of the other streams."""
     keep: Keep = "needed"
     """Which rows and columns the store retains: those that live queries need, or all, for queries added later."""
+    computed: tuple[tuple[str, str, str], ...] = ()
+    """Name, Spark type and expression of columns that are computed for queries where the stream is read, see `clash.model.computed`."""
 
     @staticmethod
     def of(
@@ -115,4 +117,4 @@ class Stream:
 
     def type_of(self, column: str) -> str | None:
         """The Spark type of a column; None if the stream has no such column."""
-        return next((kind for name, kind in self.columns if name == column), None)
+        return next((kind for name, kind, *_ in (*self.columns, *self.computed) if name == column), None)

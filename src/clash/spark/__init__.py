@@ -7,6 +7,7 @@ May import the coordinator, the workers and everything below, and `clash.sinks`.
 |---|---|
 | `engine` | `clash.Engine`: streams and queries in, a run out |
 | `run` | `Run`: watch, change, read and stop a run |
+| `computed_columns` | what Spark computes for queries where it reads a stream |
 | `declarations` | streams and queries as a user passes them, checked |
 | `configure` | `clash.configure`: Spark settings under which micro-batches are short |
 | `query_launcher` | starts the Spark query over the streams and columns that are needed |

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from pyspark.sql import SparkSession
@@ -23,6 +24,7 @@ from clash.model.statistics import Statistics
 from clash.model.stream import Keep, Stream, check_name
 from clash.plan.options import CostName, LayoutRule, StrategyName, check_options
 from clash.sinks import Sink
+from clash.spark.computed_columns import ExpressionTypes
 from clash.spark.declarations import check_columns, declare_query, declare_stream, warn_about_query, warn_about_stream
 from clash.spark.disk_failures import WrittenFolders
 from clash.spark.failures import explain_failure
@@ -36,7 +38,7 @@ from clash.spark.result_handover import sinks_at_start
 from clash.spark.run import Run
 from clash.spark.source_shapes import source_shapes
 from clash.spark.worker_python import check_worker_python
-from clash.sql import parse_query
+from clash.sql import parse_with_spark
 from clash.state.checkpoint_lock import lock_checkpoint
 from clash.state.paths import absolute_location
 from clash.state.storage import Storage, open_storage
@@ -124,8 +126,8 @@ class Engine:
         request = declare_query(name, text, sink, windows)
         if not self._streams:
             raise OptionError("there are no streams yet", f"query {name}", 'declare them first: engine.stream("R", df)')
-        query = parse_query(name, text, self._streams, windows)
-        request = declare_outer(self._spark, request, query, self._streams, sink, mode)
+        query, computed = parse_with_spark(name, text, self._streams, windows, ExpressionTypes(self._frames))
+        request = declare_outer(self._spark, replace(request, computed=computed), query, self._streams, sink, mode)
         if request.outer is None:
             check_columns(sink, query)
         if name in self._requests:

@@ -6,7 +6,7 @@ the new ones before the query starts.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from itertools import accumulate
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,9 @@ from typing import Any
 from clash.coordinator.checkpoint.source_registry import SourceRegistry
 from clash.coordinator.checkpoint.source_shape import refuse_other_sources
 from clash.coordinator.checkpoint.spark_half import SparkHalf
+from clash.model.computed import ComputedColumn
 from clash.spark.column_packing import PackedColumns, assign_packed_columns, pack_streams, union_without_rows
+from clash.spark.computed_columns import with_computed_columns
 from clash.spark.file_streams import FileStreams
 from clash.spark.java_classes import file_streams
 from clash.spark.kafka_source import KafkaStream, spark_frames
@@ -46,15 +48,19 @@ class QueryLauncher:
         self._order: tuple[str, ...] = ()  # of the streams in the Spark query
         self._counts: dict[str, int] = {}  # of sources, by stream
 
-    def pack(self, order: Sequence[str], needed: Collection[str], plan: LoadedPlan) -> tuple[Any, PackedColumns]:
+    def pack(
+        self, order: Sequence[str], needed: Collection[str], plan: LoadedPlan, computed: Iterable[ComputedColumn] = ()
+    ) -> tuple[Any, PackedColumns]:
         """One DataFrame of all streams with the columns that the plan reads, and where they are in it. `needed`: the streams that are
-        needed by then, also by what waits for a boundary: the batch that begins there has to be one that reads them."""
+        needed by then, also by what waits for a boundary: the batch that begins there has to be one that reads them; `computed`: all
+        columns that are computed for queries of these plans."""
         used = {*needed, *plan.streams}
         self._sources = max([self._sources, *(at + 1 for at, name in enumerate(order) if name in used)])
         read = order[: self._sources]
         self._order, self._read = tuple(read), frozenset(read)
         self.kafka = kafka_streams(self.frames, read)
         frames = spark_frames({name: self.frames[name] for name in read})
+        frames = with_computed_columns(frames, computed, plan)
         self.kafka_columns = {name: str(frames[name]._jdf.queryExecution().analyzed().output()) for name in self.kafka}
         self.leaves = dict(zip(read, accumulate((count_leaves(frames[name]) for name in read), initial=0), strict=False))
         types = {name: {field.name: field.dataType.simpleString() for field in frames[name].schema.fields} for name in read}

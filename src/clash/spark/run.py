@@ -9,6 +9,7 @@ from __future__ import annotations
 import time as clock
 from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -32,6 +33,7 @@ from clash.sinks import Parquet, Sink
 from clash.spark.backlog import read_backlog
 from clash.spark.batch_function import BatchFunction
 from clash.spark.column_packing import PackedColumns
+from clash.spark.computed_columns import ExpressionTypes
 from clash.spark.declarations import declare_query, declare_stream, warn_about_query, warn_about_stream
 from clash.spark.free_memory import FreeMemory
 from clash.spark.job_names import JobNames
@@ -46,7 +48,7 @@ from clash.spark.query_launcher import QueryLauncher
 from clash.spark.query_supervisor import Batch, QuerySupervisor
 from clash.spark.result_handover import ResultHandover, folder_url, read_files, read_folder, refuse_unkept, sinks_at_start
 from clash.spark.signals import stop_on_signal
-from clash.sql import parse_query
+from clash.sql import parse_with_spark
 from clash.state.storage import open_storage
 
 _BACKLOG_INTERVAL = 1.0  # seconds
@@ -139,7 +141,10 @@ class Run:
 
     def _launch(self, batch: Batch) -> tuple[Any, PackedColumns]:
         coordinator = self._coordinator
-        packed, columns = self._launcher.pack(coordinator.sources.order, coordinator.changes.setup.needed, self._batches.required)
+        live = (*coordinator.committed_queries, *coordinator.generation.setup.queries, *coordinator.changes.setup.queries)
+        computed = [column for query in live for column in query.request.computed]
+        needed = coordinator.changes.setup.needed
+        packed, columns = self._launcher.pack(coordinator.sources.order, needed, self._batches.required, computed)
         self._launcher.record_sources(coordinator.sources, coordinator.last >= 0)
         plain, kafka, leaves = self._launcher.plain, self._launcher.kafka, self._launcher.leaves
         self._batches.launched(
@@ -242,8 +247,9 @@ class Run:
         self, name: str, text: str, sink: Sink | None, windows: Mapping[str, str] | None, mode: OutputMode | None
     ) -> QueryRequest:
         request, setup = declare_query(name, text, sink, windows), self._coordinator.changes.setup
-        query = parse_query(name, text, setup.streams_by_name, windows)
-        declared = declare_outer(self._spark, request, query, setup.streams_by_name, sink, mode)
+        types = ExpressionTypes(self._launcher.frames)
+        query, computed = parse_with_spark(name, text, setup.streams_by_name, windows, types)
+        declared = declare_outer(self._spark, replace(request, computed=computed), query, setup.streams_by_name, sink, mode)
         if declared.outer is not None and isinstance(sink, Parquet):
             refuse_taken_folder(name, sink, self._coordinator.uri, None)
         return declared

@@ -25,6 +25,7 @@ passes are the architecture of this package, and every pass is one function that
 | `scope`            | the tables and columns that an expression may name, and what the names stand for                  |
 | `name_lookup`      | case-insensitive lookup of names, as in Spark                                                     |
 | `convert`          | one sqlglot expression to one of the model, typed                                                 |
+| `computed`         | expressions over one stream that Spark computes, as columns of that stream                        |
 | `functions`        | the supported operators and functions, their argument and result types, and their semantics       |
 | `result_types`     | types of results, by the arguments                                                                |
 | `named_functions`  | functions by Spark's own names, in terms of these                                                 |
@@ -37,7 +38,7 @@ passes are the architecture of this package, and every pass is one function that
 | `statistics_text`  | selectivities that users give for predicates, under the normal form of these predicates           |
 """
 
-from clash.sql.parse import parse_queries, parse_query
+from clash.sql.parse import parse_queries, parse_query, parse_with_spark
 from clash.sql.windows import with_stream_windows
 
-__all__ = ["parse_queries", "parse_query", "with_stream_windows"]
+__all__ = ["parse_queries", "parse_query", "parse_with_spark", "with_stream_windows"]

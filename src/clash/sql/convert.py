@@ -9,12 +9,14 @@ from itertools import pairwise
 from sqlglot import exp
 from sqlglot.tokenizer_core import TokenType
 
+from clash.errors import QueryError
 from clash.hints import did_you_mean
 from clash.model.coercion import INTERVAL, VOID, castable
 from clash.model.expressions import Call, Col, Expr, Lit
 from clash.model.types import UNKNOWN, is_atomic, is_numeric, joinable
 from clash.sql import literals
 from clash.sql.cast_types import target_type
+from clash.sql.computed import computed_column
 from clash.sql.functions import NAMES, typed
 from clash.sql.implicit_casts import as_time, cast_expression, in_one_type, with_type_of_null
 from clash.sql.named_functions import NAMED, extract
@@ -24,6 +26,7 @@ from clash.sql.scope import Scope
 from clash.sql.spark_parser import UnaryPlus
 from clash.sql.time_sums import time_sum
 
+UNREAD = "unread"  # in the metadata of a call: the error for an argument that its conversion does not read
 _MAX_DEPTH = 60  # keeps this and every later recursion over expressions far from Python's limit
 BINARY: dict[type[exp.Expression], str] = {
     exp.Add: "+", exp.Sub: "-", exp.Mul: "*", exp.Div: "/", exp.Mod: "%",
@@ -69,11 +72,15 @@ class _Converter:
         try:
             result = self._dispatch(node, depth + 1)
         except MismatchError as error:
-            raise self.source.error(node, error.what, error.hint, error.note) from None
+            return computed_column(node, self.scope, self.source, self.source.error(node, error.what, error.hint, error.note))
+        except QueryError as error:
+            return computed_column(node, self.scope, self.source, error)
         return typed("not", (result,)) if node.args.get("negate") else result
 
     def _dispatch(self, node: exp.Expression, depth: int) -> Expr:
         kind = type(node)
+        if UNREAD in node.meta:
+            raise node.meta[UNREAD]
         if (
             isinstance(node, _CONDITIONS)
             and not isinstance(node, exp.Not | exp.Escape)
@@ -111,8 +118,18 @@ class _Converter:
                 raise self.source.error(node, "a join on nested types is not supported", "join on a column of an atomic type", note)
             text = "string" in (left.type, right.type) and (is_numeric(left.type) or is_numeric(right.type))
             what = "a string cannot be joined to a number" if text else "columns of these types cannot be joined"
-            raise self.source.error(node, what, "give both streams the same type before they are registered", note)
+            error = self.source.error(node, what, "give both streams the same type before they are registered", note)
+            if not text:
+                raise error
+            left, right = self._text_as_number(node.this, left, right, error), self._text_as_number(node.expression, right, left, error)
         return typed(op, (left, right))
+
+    def _text_as_number(self, node: exp.Expression, side: Expr, other: Expr, error: QueryError) -> Expr:
+        """One side of an equality between a text and a number, in the type in which Spark compares them: the bigint or double."""
+        target = "bigint" if {side.type, other.type} & {"tinyint", "smallint", "int", "bigint"} else "double"
+        if side.type == target or (target == "bigint" and side.type != "string"):
+            return side
+        return computed_column(exp.cast(node.copy(), target, dialect="spark"), self.scope, self.source, error)
 
     def named(self, node: exp.Expression, depth: int) -> Expr:
         """A function by Spark's own name."""

@@ -11,8 +11,10 @@ from collections.abc import Callable, Mapping
 
 from clash.errors import OptionError, QueryError
 from clash.hints import did_you_mean, listed
+from clash.model.computed import REFUSED, ComputedColumn, with_computed
 from clash.model.query import Query
 from clash.model.stream import Stream
+from clash.sql.computed import UncomputableError, UncomputedError
 from clash.sql.draft import QueryDraft
 from clash.sql.from_clause import resolve_from_clause
 from clash.sql.outer_query import detach_outer, resolve_outer
@@ -26,6 +28,7 @@ from clash.sql.unsupported import refuse_unsupported
 from clash.sql.windows import resolve_windows
 
 Pass = Callable[[QueryDraft], None]
+TypeOf = Callable[[str, str], str]
 
 SYNTAX_PASSES: tuple[Pass, ...] = (
     tokenize,  #            text                    -> source: the tokens, with their positions
@@ -50,6 +53,28 @@ def parse_query(name: str, text: str, streams: Mapping[str, Stream], windows: Ma
     _run(SYNTAX_PASSES, draft)
     _run(RESOLUTION_PASSES, draft)
     return draft.finish()
+
+
+def parse_with_spark(
+    name: str, text: str, streams: Mapping[str, Stream], windows: Mapping[str, str] | None, type_of: TypeOf
+) -> tuple[Query, tuple[ComputedColumn, ...]]:
+    """A query, and the columns that Spark computes for it, or could not: with them, it can be parsed without Spark. `type_of`: the Spark
+    type of an expression over a stream; UncomputableError if Spark cannot compute it."""
+    columns: list[ComputedColumn] = []
+    reason = ""
+    while True:
+        try:
+            query = parse_query(name, text, with_computed(streams, columns), windows)
+        except UncomputedError as needed:
+            try:
+                kind = type_of(needed.stream, needed.expression)
+            except UncomputableError as error:
+                kind, reason = REFUSED, str(error)
+            columns.append(ComputedColumn(needed.stream, needed.expression, kind))
+        except QueryError as error:
+            raise error if not reason else QueryError(error.what, error.detail, f"Spark cannot compute it either: {reason}") from None
+        else:
+            return query, tuple(columns)
 
 
 def parse_queries(

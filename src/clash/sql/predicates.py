@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from sqlglot import exp
 
+from clash.errors import QueryError
 from clash.model.coercion import VOID
 from clash.model.expressions import Call, Col, Expr, Lit, relations
 from clash.model.query import EqualityClass
@@ -15,6 +16,7 @@ from clash.model.relation import Attribute, Relation
 from clash.model.types import UNKNOWN, exact
 from clash.sql.convert import convert_expression, flatten
 from clash.sql.draft import Predicates, QueryDraft
+from clash.sql.key_columns import Equality, key_pair
 from clash.sql.normal_form import TRUE, conjuncts, normalise
 from clash.sql.query_source import QuerySource, Span
 from clash.sql.scope import Scope
@@ -23,8 +25,11 @@ from clash.sql.scope import Scope
 def classify_predicates(draft: QueryDraft) -> None:
     """Sets `predicates`."""
     scope = draft.scope
-    spans = _read_conjuncts(draft)
+    spans, equalities = _read_conjuncts(draft)
     pairs, others = _split_pairs(draft, list(spans))
+    error = _disconnected(draft, _close_equalities(pairs, scope), {expr: spans.get(expr) for expr in others})
+    if error is not None:
+        pairs, others = _join_on_expressions(draft, pairs, others, equalities, error)
     classes = _close_equalities(pairs, scope)
     # A class within one relation joins nothing: it is a filter.
     within = {group for group in classes if len({attribute.relation for attribute in group}) == 1}
@@ -33,7 +38,9 @@ def classify_predicates(draft: QueryDraft) -> None:
         others += [normalise(Call("=", (scope.col(first), scope.col(other)), "boolean")) for other in rest]
     others = conjuncts(others) if others else []
     classes -= within
-    _refuse_disconnected(draft, classes, {expr: spans.get(expr) for expr in others})
+    error = _disconnected(draft, classes, {expr: spans.get(expr) for expr in others})
+    if error is not None:
+        raise error
     joined = _components([alias.relation for alias in scope.aliases], [{a.relation for a in group} for group in classes])
     draft.predicates = Predicates(
         frozenset(classes),
@@ -43,11 +50,33 @@ def classify_predicates(draft: QueryDraft) -> None:
     )
 
 
-def _read_conjuncts(draft: QueryDraft) -> dict[Expr, Span | None]:
-    """The conjuncts of ON, USING and WHERE in normal form, without repeats; those between relations with their place in the text."""
+def _join_on_expressions(
+    draft: QueryDraft, pairs: list[tuple[Attribute, Attribute]], others: list[Expr], equalities: list[Equality], error: QueryError
+) -> tuple[list[tuple[Attribute, Attribute]], list[Expr]]:
+    """The same, with keys of equalities between expressions where they are the only link between relations. `error`: that there is no
+    other."""
+    scope = draft.scope
+    links = [{a.relation for a in group} for group in _close_equalities(pairs, scope)] + [set(p) for p in draft.from_clause.cross_joins]
+    groups = _components([alias.relation for alias in scope.aliases], links)
+    for equality in equalities if len(groups) > 1 else ():
+        if any(relations(equality.conjunct) <= group for group in groups):
+            continue
+        pair = key_pair(equality, draft.source, error)
+        if pair is not None:
+            pairs = [*pairs, pair]
+            groups = _components([alias.relation for alias in scope.aliases], [*groups, {pair[0].relation, pair[1].relation}])
+            if isinstance(equality.node, exp.EQ):  # otherwise the key is only equal where the values are
+                others = [other for other in others if other != equality.conjunct]
+    return pairs, others
+
+
+def _read_conjuncts(draft: QueryDraft) -> tuple[dict[Expr, Span | None], list[Equality]]:
+    """The conjuncts of ON, USING and WHERE in normal form, without repeats; those between relations with their place in the text. Those of
+    them that are equalities in the text."""
     source, clause = draft.source, draft.from_clause
     where = draft.syntax.args.get("where") if isinstance(draft.syntax, exp.Select) else None
     spans: dict[Expr, Span | None] = {}
+    equalities: list[Equality] = []
     for left, right, span in clause.equalities:
         conjunct = normalise(Call("=", (left, right), "boolean"))
         _refuse_constant(source, span, conjunct)
@@ -56,11 +85,15 @@ def _read_conjuncts(draft: QueryDraft) -> dict[Expr, Span | None]:
         for node in flatten(condition, exp.And):
             expr = convert_expression(node, scope, source)
             _refuse_non_boolean(source, node, expr)
-            for conjunct in conjuncts([normalise(expr)]):
+            found = conjuncts([normalise(expr)])
+            equality = node.unnest()
+            if len(found) == 1 and len(relations(found[0])) > 1 and isinstance(equality, exp.EQ | exp.NullSafeEQ):
+                equalities.append(Equality(found[0], equality, scope))
+            for conjunct in found:
                 _refuse_constant(source, node, conjunct)
                 spans.setdefault(conjunct, source.span(node) if len(relations(conjunct)) > 1 else None)
     spans.pop(TRUE, None)
-    return spans
+    return spans, equalities
 
 
 def _split_pairs(draft: QueryDraft, exprs: list[Expr]) -> tuple[list[tuple[Attribute, Attribute]], list[Expr]]:
@@ -125,18 +158,18 @@ def _refuse_constant(source: QuerySource, node: exp.Expression | Span, conjunct:
         raise source.error(node, "the condition names no column", "remove it")
 
 
-def _refuse_disconnected(draft: QueryDraft, classes: set[EqualityClass], others: dict[Expr, Span | None]) -> None:
+def _disconnected(draft: QueryDraft, classes: set[EqualityClass], others: dict[Expr, Span | None]) -> QueryError | None:
     """Equalities and CROSS JOIN must connect all relations; the error points at a predicate that seems meant to connect them."""
     source, aliases = draft.source, draft.scope.aliases
     edges = [{a.relation for a in group} for group in classes] + [set(pair) for pair in draft.from_clause.cross_joins]
     groups = _components([alias.relation for alias in aliases], edges)
     if len(groups) == 1:
-        return
+        return None
     across = [(expr, span) for expr, span in others.items() if span and not any(relations(expr) <= group for group in groups)]
     for expr, span in across:
         if isinstance(expr, Call) and expr.op == "or":
             hint = "add an equality that always holds, or make one query of each branch of the OR"
-            raise source.error(span, "OR is the only link between its aliases", hint)
+            return source.error(span, "OR is the only link between its aliases", hint)
     groups.sort(key=lambda group: min(at for at, alias in enumerate(aliases) if alias.relation in group))
     note = "no equality between " + " and ".join(f"{{{', '.join(a.name for a in aliases if a.relation in group)}}}" for group in groups)
     hint = "add an equality such as R.a = S.a, or write CROSS JOIN if every pair is meant"
@@ -145,8 +178,8 @@ def _refuse_disconnected(draft: QueryDraft, classes: set[EqualityClass], others:
     elif any(isinstance(expr, Call) and expr.op == "<=>" for expr, _ in across):
         hint = "<=> does not join; write = (NULLs match nothing then)"
     if across:
-        raise source.error(across[0][1], "not all relations are joined by an equality", hint, note)
+        return source.error(across[0][1], "not all relations are joined by an equality", hint, note)
     start, end = 0, 0
     if isinstance(draft.syntax, exp.Select):
         start, end = source.clause_span(draft.syntax, "FROM")[0], source.clause_span(draft.syntax, "WHERE")[0]
-    raise source.error((start, end if end > start else len(source.text)), "not all relations are joined by an equality", hint, note)
+    return source.error((start, end if end > start else len(source.text)), "not all relations are joined by an equality", hint, note)

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from clash.errors import OptionError, QueryError
+from clash.model.computed import with_computed_as_columns
 from clash.model.statistics import Statistics, is_equality
 from clash.model.stream import Stream
 from clash.sql.functions import FUNCTIONS
@@ -22,6 +23,7 @@ _STREAM = re.compile(r"([A-Za-z_]\w*)\s*\.\s*[A-Za-z_`]")
 
 def normal_statistics(statistics: Statistics, streams: Mapping[str, Stream]) -> Statistics:
     """The same numbers, with each filter and residual under its normal form; predicates on other streams stay as they are."""
+    streams = {name: with_computed_as_columns(stream) for name, stream in streams.items()}
     selectivities = {_normal_text(text, streams): share for text, share in statistics.selectivities.items()}
     sizes = {tuple(_normal_text(part, streams) for part in key): size for key, size in statistics.sizes.items()}
     return replace(statistics, selectivities=selectivities, sizes=sizes)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from sqlglot import exp
 
 from clash.errors import QueryError
-from clash.sql.convert import BINARY, CALLS, CONNECTIVES
+from clash.sql.convert import BINARY, CALLS, CONNECTIVES, UNREAD
 from clash.sql.draft import QueryDraft
 from clash.sql.query_source import QuerySource
 from clash.sql.spark_parser import UnaryPlus
@@ -80,7 +80,10 @@ def refuse_unread(draft: QueryDraft) -> None:
         flags = FLAGS.get(type(node), {})
         for key, value in node.args.items():
             if key not in read and not (key in flags and value == flags[key]) and value not in (None, False, [], ""):
-                raise _unread(draft.source, node, key, value)
+                error = _unread(draft.source, node, key, value)
+                if type(node) not in CALLS:
+                    raise error
+                node.meta[UNREAD] = error  # its conversion raises it, unless Spark computes the call
             pending += [child for child in (value if isinstance(value, list) else [value]) if isinstance(child, exp.Expr)]
 
 

@@ -48,7 +48,7 @@ _NODES: tuple[tuple[tuple[type, ...], str, str], ...] = (
     ((exp.Exists,), "EXISTS is not supported", "write a join; every match gives a row"),
     ((exp.Query,), "subqueries in expressions are not supported", "write a join, or make it a query of its own"),
     ((exp.Tuple,), "tuples are not supported", "compare the columns one by one, joined by AND"),
-    ((exp.Lambda, exp.QueryTransform), "functions of functions are not supported", "compute it before the stream is registered"),
+    ((exp.QueryTransform,), "functions of functions are not supported", "compute it before the stream is registered"),
 )
 
 

@@ -153,7 +153,7 @@ def _ingest_columns(
     for edge_filter in filters:
         names |= {column.column for condition in edge_filter.conditions for column in columns(condition)}
         names |= {key for row_filter in edge_filter.row_filters for key in row_filter.keys}
-    read = [TypedColumn(*column) for column in declared.columns if column[0] in names]
+    read = [TypedColumn(name, kind) for name, kind, *_ in (*declared.columns, *declared.computed) if name in names]
     # Rows of which no column is read count all the same, as in a CROSS JOIN; a record batch without columns would have none.
     return tuple(read or [TypedColumn(*declared.columns[0])])
 

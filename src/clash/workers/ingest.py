@@ -135,7 +135,10 @@ class _IngestTask:
         self.numbers += batch.num_rows
         columns: dict[str, pa.Array] = {ARRIVAL: pa.array(numbers << NUMBER_BITS)}
         for name, column in zip(batch.schema.names, batch.columns, strict=True):  # perhaps more than the plan reads
-            kind = arrow_type(str(stream.type_of(name)))
+            declared = stream.type_of(name)
+            if declared is None:  # computed for a query that has ended since
+                continue
+            kind = arrow_type(declared)
             columns[f"{stream.name}.{name}"] = column if column.type == kind else column.cast(kind)
         if stream.time is None:
             columns[EVENT_TIME] = pa.array(np.full(batch.num_rows, self.spec.now))

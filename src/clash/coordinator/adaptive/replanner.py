@@ -160,7 +160,7 @@ class Replanner:
     def _compare(self, question: ReplanRequest, statistics: Statistics) -> None:
         """Offers the heuristic's plan at once, if it is better; then starts the solver, if its pause is over."""
         plan, policy = question.plan, self.policy
-        self._priced = (question.generation, normal_statistics(statistics, question.setup.streams_by_name))
+        self._priced = (question.generation, normal_statistics(statistics, question.setup.read_streams))
         basis = self._solved.basis if self._solved.basis is not None and self._solved.basis[0] == question.generation else None
         solved = basis is not None or plan.optimal or plan.request.time_limit > 0
         steady = solved and not changed_statistics(plan.request.statistics if basis is None else basis[1], statistics, policy.min_change)

@@ -125,7 +125,7 @@ def _over_streams(plan: LogicalPlan, setup: Setup) -> LogicalPlan:
     """The plan over the streams of now, which may have been added or changed since it was made. A stream that is retained for queries to
     come has a store that no query reads yet; one that no longer is has none."""
     statistics = plan.request.statistics
-    request = replace(plan.request, streams=setup.streams_by_name)
+    request = replace(plan.request, streams=setup.read_streams)
     retained = {stream.name for stream in setup.streams if stream.keep == "all"}
     stores = [s for s in plan.stores if s.key.join is not None or s.key.stream in retained or readers(s.key, plan.queries)]
     stored = {store.key.stream for store in stores}

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from clash.errors import OptionError
+from clash.model.computed import ComputedColumn
 from clash.model.outer_query import OutputMode
 from clash.model.statistics import Statistics
 from clash.model.stream import Stream
@@ -77,11 +78,14 @@ class QueryRequest:
     sink: SinkSpec = SinkSpec()
     outer: OuterRequest | None = None
     """Of a query with aggregates or DISTINCT, whose `sink` is of the kind `outer`."""
+    computed: tuple[ComputedColumn, ...] = ()
+    """What Spark computes for it where streams are read."""
 
     @property
-    def meaning(self) -> tuple[str, tuple[tuple[str, str], ...], OutputMode | None]:
+    def meaning(self) -> tuple[str, tuple[tuple[str, str], ...], OutputMode | None, tuple[ComputedColumn, ...]]:
         """Two requests that agree in it are the same query: the layout of a text does not matter."""
-        return " ".join(self.text.split()), tuple(sorted(self.windows)), None if self.outer is None else self.outer.mode
+        mode = None if self.outer is None else self.outer.mode
+        return " ".join(self.text.split()), tuple(sorted(self.windows)), mode, self.computed
 
     @property
     def final_sink(self) -> SinkSpec:

@@ -14,6 +14,7 @@ from clash.coordinator.control.job import JobSpec, QueryRequest, refuse_duplicat
 from clash.coordinator.control.stream_changes import stream_differences
 from clash.errors import OptionError
 from clash.hints import did_you_mean, listed
+from clash.model.computed import REFUSED, with_computed
 from clash.model.query import Query
 from clash.model.statistics import Statistics
 from clash.model.stream import Stream
@@ -150,6 +151,12 @@ class Setup:
     def streams_by_name(self) -> dict[str, Stream]:
         return {stream.name: stream for stream in self.streams}
 
+    @property
+    def read_streams(self) -> dict[str, Stream]:
+        """The streams with the columns that are computed for the queries."""
+        computed = (column for live in self.queries for column in live.request.computed if column.type != REFUSED)
+        return with_computed(self.streams_by_name, computed)
+
     def query(self, name: str) -> LiveQuery:
         live = next((query for query in self.queries if query.name == name), None)
         if live is None:
@@ -159,7 +166,7 @@ class Setup:
 
     def parse(self, request: QueryRequest, history: bool = True) -> LiveQuery:
         """The request as a query over these streams that has no batch yet."""
-        query = parse_query(request.name, request.text, self.streams_by_name, dict(request.windows))
+        query = parse_query(request.name, request.text, with_computed(self.streams_by_name, request.computed), dict(request.windows))
         if (query.outer is None) != (request.outer is None):
             hint = "declare it with clash.Engine, which starts a query of Spark's for them"
             raise OptionError("aggregates and DISTINCT need Spark", f"query {request.name}", hint)
@@ -194,8 +201,8 @@ class Setup:
     ) -> LogicalPlan:
         """A plan for the set-up. Without a time limit it is the heuristic's, which never waits for the solver."""
         request = PlanRequest(
-            statistics=normal_statistics(statistics or Statistics(), self.streams_by_name),
-            streams=self.streams_by_name,
+            statistics=normal_statistics(statistics or Statistics(), self.read_streams),
+            streams=self.read_streams,
             windows={query.name: dict(query.request.windows) for query in self.queries},
             declared=True,
             workers=self.workers,

@@ -1,0 +1,118 @@
+"""Expressions that Spark computes where a stream is read: equal to Spark's batch answer, across restarts and changes."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import clash
+
+SCHEMA = "k bigint, x string, st struct<city:string,n:bigint>, arr array<bigint>, j string, ts timestamp"
+ROWS = 50
+QUERIES = {
+    "fields": """SELECT R.k, R.st.n AS n, S.st.city AS city FROM R JOIN S ON R.k = S.k
+        WHERE R.arr[0] > 20 AND get_json_object(S.j, '$.a') = '1'""",
+    "keys": "SELECT R.k, twice(R.k) AS t, size(filter(S.arr, v -> v > 10)) AS n FROM R JOIN S ON R.st.city = S.st.city AND R.k = S.k + 1",
+    "computed_keys": "SELECT R.k, S.k AS l FROM R JOIN S ON R.k % 3 = S.k % 4 WHERE R.st.n < 10",
+    "null_safe": "SELECT R.k, S.x FROM R JOIN S ON R.x <=> S.x WHERE S.st.n < 9",
+    "text_and_number": "SELECT R.k, S.x FROM R JOIN S ON R.k = get_json_object(S.j, '$.a') WHERE S.st.n < 20",
+    "parsed": "SELECT from_json(R.j, 'a int').a AS a, S.k FROM R JOIN S ON R.k = S.k AND sha1(R.x) = sha1(S.x)",
+    "nested": "SELECT d.h, S.k FROM (SELECT md5(x) AS h, k FROM R WHERE rlike(x, '[0-3]$')) d JOIN S ON d.k = S.k WHERE upper(d.h) > 'B'",
+}
+LATE = "SELECT transform(R.arr, v -> v + R.k)[1] AS t, S.k, soundex(S.x) AS s FROM R JOIN S ON soundex(R.x) = soundex(S.x) AND R.k = S.k"
+
+
+class Job:
+    def __init__(self, spark: Any, root: Path) -> None:
+        self.spark, self.root, self.files = spark, root, 0
+        spark.udf.register("twice", lambda value: None if value is None else value * 2, "bigint")
+
+    def write(self) -> None:
+        at = self.files
+        for stream in "RS":
+            (self.root / stream).mkdir(exist_ok=True)
+            rows = [
+                {
+                    "k": i % 7 + at,
+                    "x": f"Name{i % 5}" if i % 9 else None,
+                    "st": {"city": f"c{i % 3}", "n": i},
+                    "arr": [i, i + 1],
+                    "j": f'{{"a": {i % 4}}}',
+                    "ts": dt.datetime(2024, 1, 1, tzinfo=dt.UTC) + dt.timedelta(hours=5 * i + at),
+                }
+                for i in range(ROWS)
+            ]
+            pq.write_table(pa.Table.from_pylist(rows), self.root / stream / f"{at}.parquet")
+        self.files += 1
+
+    def engine(self, queries: dict[str, str], change: Any = lambda df: df) -> clash.Engine:
+        engine = clash.Engine(self.spark, self.root / "ck", workers=2, epoch=1)
+        for stream in "RS":
+            source = self.spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1)
+            engine.stream(stream, change(source.parquet(str(self.root / stream))))
+        for name, text in queries.items():
+            engine.query(name, text)
+        return engine
+
+    def check(self, run: Any, queries: dict[str, str]) -> None:
+        for stream in "RS":
+            self.spark.read.schema(SCHEMA).parquet(str(self.root / stream)).createOrReplaceTempView(stream)
+        for name, text in queries.items():
+            found, wanted = (Counter(map(str, df.collect())) for df in (run.results(name), self.spark.sql(text)))
+            assert found == wanted, name
+            assert found, name
+
+
+@pytest.fixture
+def job(spark: Any, tmp_path: Path) -> Job:
+    return Job(spark, tmp_path)
+
+
+def test_results_are_sparks(job: Job) -> None:
+    """With a query that is added at run time, and goes on after a restart, which declares it no more."""
+    job.write()
+    run = job.engine(QUERIES).start()
+    try:
+        run.process_all_available()
+        run.add_query("late", LATE)
+        job.write()
+        run.process_all_available()
+    finally:
+        run.stop()
+    assert "COMPUTED by Spark" in run.explain()
+    job.write()
+    run = job.engine(QUERIES).start(available_now=True)
+    assert run.await_termination(300)
+    job.check(run, QUERIES)
+    for stream in "RS":  # the late query has what was stored for others only: it is complete from the restart on
+        assert job.spark.read.schema(SCHEMA).parquet(str(job.root / stream)).count() == 3 * ROWS
+    found = Counter(map(str, run.results("late").collect()))
+    assert found
+    assert found <= Counter(map(str, job.spark.sql(LATE).collect()))
+    job.write()
+    assert job.engine({}).start(available_now=True).await_termination(300)  # the queries that read the column itself are removed
+    job.write()
+    with pytest.raises(clash.CheckpointError, match="cannot be computed any more"):  # "late" still uses the column
+        job.engine({}, lambda df: df.selectExpr("* EXCEPT (x)", "array(x) AS x")).start(available_now=True).await_termination(300)
+
+
+@pytest.mark.parametrize(
+    ("expression", "reason"),
+    [
+        ("nosuch(R.k)", "UNRESOLVED_ROUTINE"),
+        ("shuffle(R.arr)", "not deterministic"),
+        ("sha2(R.x, S.k)", "the function SHA2 is not supported"),
+        ("unhex(R.arr)", "DATATYPE_MISMATCH"),
+    ],
+)
+def test_what_spark_cannot_compute_of_one_stream(job: Job, expression: str, reason: str) -> None:
+    job.write()
+    with pytest.raises(clash.QueryError) as caught:
+        job.engine({"q": f"SELECT {expression} AS v FROM R JOIN S ON R.k = S.k"})
+    assert reason in str(caught.value)
