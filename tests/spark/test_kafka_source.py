@@ -18,7 +18,7 @@ from tests.servers import KafkaServer
 import clash
 from clash.errors import OptionError, SourceError
 from clash.kafka.client_options import check_options, for_spark
-from clash.kafka.topics import list_topics
+from clash.kafka.topics import check_topics
 
 from .files import COLUMNS, JOIN, WITHIN, counted, table
 
@@ -86,6 +86,18 @@ def test_results_equal_the_batch_join_over_restarts(spark: Any, checkpoint: str,
         assert counted(found) == topics.expected(found.schema)
     assert [folder.name for folder in (Path(checkpoint) / "spark" / "sources").iterdir()] == ["0"]  # one source for all streams
     assert run.progress["totals"]["input"] == dict.fromkeys(COLUMNS, 240)
+
+
+def test_another_cluster_has_other_offsets(
+    spark: Any, checkpoint: str, topics: Topics, kafka_server: KafkaServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topics.feed(range(1))
+    run_once(spark, checkpoint, topics)
+    monkeypatch.setattr("clash.spark.kafka_source.check_topics", lambda *_: "another")
+    with pytest.raises(clash.CheckpointError, match="the sources of a stream are not those of the checkpoint") as refused:
+        run_once(spark, checkpoint, topics)
+    assert f"(cluster {kafka_server.admin().list_topics(timeout=60).cluster_id})" in refused.value.detail
+    assert "(cluster another)" in refused.value.detail
 
 
 def test_small_batches(spark: Any, checkpoint: str, topics: Topics) -> None:
@@ -281,8 +293,8 @@ def test_wrong_arguments(spark: Any) -> None:
         lambda: clash.sources.Kafka(spark, "h:1", options={"group.id": "x"}),
         lambda: clash.sources.Kafka(spark, "h:1", options={"enable.partition.eof": False}),
         lambda: clash.sources.Kafka(spark, "h:1", options={"error_cb": "secret"}),
-        lambda: list_topics(check_options("127.0.0.1:1", {"security.protocol": "secret"})),
-        lambda: list_topics(check_options("127.0.0.1:1", {"no.such.option": "secret"})),
+        lambda: check_topics(check_options("127.0.0.1:1", {"security.protocol": "secret"}), {}),
+        lambda: check_topics(check_options("127.0.0.1:1", {"no.such.option": "secret"}), {}),
         lambda: for_spark(check_options("127.0.0.1:1", {"ssl.key.location": "/no/such/file"})),
         lambda: clash.sources.Kafka(None, "h:1"),
         lambda: kafka.json("a b", "a long"),

@@ -102,7 +102,7 @@ def test_what_plans_say(spark: Any, tmp_path: Path) -> None:
         "rate": rate.join(spark.range(3), rate.value == 1),
         "python": spark.readStream.format("python_numbers").load(),
         "again": rows.union(by_class),
-    })  # fmt: skip
+    }, {})  # fmt: skip
     files, json_files = SourceShape(0, "parquet", location=str(tmp_path)), SourceShape(1, "json", location=str(tmp_path))
     assert found == {
         "both": (files, files),

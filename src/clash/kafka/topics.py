@@ -16,13 +16,15 @@ _SECONDS = 15.0
 _TRIES, _PAUSE = 5, 0.5  # seconds
 
 
-def check_topics(options: Options, topics: Mapping[str, str]) -> None:
-    """Raises unless all topics exist. `topics`: by stream. Brokers learn of a new topic one by one: it may take a moment."""
+def check_topics(options: Options, topics: Mapping[str, str]) -> str:
+    """Raises unless all topics exist; the id of the cluster. `topics`: by stream. Brokers learn of a new topic one by one: it may take a
+    moment."""
     found: list[str] = []
     for _ in range(_TRIES):
-        found = list_topics(options)
+        metadata = _read_metadata(options)
+        found = list(metadata.topics)
         if set(topics.values()) <= set(found):
-            return
+            return str(metadata.cluster_id or "")
         time.sleep(_PAUSE)
     stream, topic = next((stream, topic) for stream, topic in topics.items() if topic not in found)
     others = sorted(name for name in found if not name.startswith("__"))
@@ -31,7 +33,8 @@ def check_topics(options: Options, topics: Mapping[str, str]) -> None:
     raise OptionError("a Kafka topic is missing", f"stream {stream}: {topic!r} at {servers}", did_you_mean(topic, others, hint))
 
 
-def list_topics(options: Options) -> list[str]:
+def _read_metadata(options: Options) -> Any:
+    """Topics and the id of the cluster."""
     from confluent_kafka import KafkaError, KafkaException
     from confluent_kafka.admin import AdminClient
 
@@ -39,7 +42,7 @@ def list_topics(options: Options) -> list[str]:
     try:
         settings: dict[str, Any] = {"log_level": 2, **for_librdkafka(options), "error_cb": problems.note}
         client = AdminClient(settings)
-        return list(request_topics(client, problems, _SECONDS).topics)
+        return request_topics(client, problems, _SECONDS)
     except KafkaException as error:
         if error.args[0].code() == KafkaError._INVALID_ARG:  # its text has the value, which may be secret
             named = re.search(r'property:? "([^"]+)"', error.args[0].str())

@@ -29,7 +29,7 @@ from clash.spark.declarations import check_columns, declare_query, declare_strea
 from clash.spark.disk_failures import WrittenFolders
 from clash.spark.failures import explain_failure
 from clash.spark.job_names import refuse_active_name
-from clash.spark.kafka_source import check_kafka_topics, spark_frames
+from clash.spark.kafka_source import check_kafka_topics, kafka_clusters, spark_frames
 from clash.spark.offset_log import LOG_VERSION, refuse_fewer_sources, refuse_unusable_names
 from clash.spark.outer_declaration import declare_outer
 from clash.spark.package_shipping import ship_package
@@ -205,7 +205,8 @@ class Engine:
     def _check_sources(self, recorded: SourceRegistry, half: Storage, has_offsets: bool) -> None:
         """What Spark is to read with the offsets of its half must be what they were recorded for."""
         order = tuple(dict.fromkeys((*recorded.order, *self._frames)))
-        shapes = source_shapes(spark_frames({name: self._frames[name] for name in order}))
+        frames = {name: self._frames[name] for name in order}
+        shapes = source_shapes(spark_frames(frames), kafka_clusters(frames))
         if has_offsets:
             refuse_other_sources(order, recorded.shapes, shapes)
             refuse_fewer_sources(half, shapes)

@@ -73,6 +73,7 @@ class Kafka:
             raise OptionError("on_loss is neither fail nor continue", repr(on_loss), 'write on_loss="fail"')
         self.spark, self.starting, self.max_rows, self.on_loss = spark, starting, max_rows, on_loss
         self.options = check_options(servers, options or {})
+        self.cluster = ""  # its id, when a run has asked for it
         self._frames: dict[tuple[str, ...], DataFrame] = {}
 
     def __repr__(self) -> str:
@@ -214,10 +215,15 @@ def spark_frames(frames: Mapping[str, Any]) -> dict[str, DataFrame]:
 
 
 def check_kafka_topics(frames: Mapping[str, Any]) -> None:
-    """Raises unless Kafka has the topics of all streams."""
+    """Raises unless Kafka has the topics of all streams. From then on the ids of the clusters are known."""
     topics: dict[Kafka, dict[str, str]] = {}
     for name, frame in frames.items():
         if isinstance(frame, KafkaStream):
             topics.setdefault(frame.source, {})[name] = frame.topic
     for source, topic_of in topics.items():
-        check_topics(source.options, topic_of)
+        source.cluster = check_topics(source.options, topic_of)
+
+
+def kafka_clusters(frames: Mapping[str, Any]) -> dict[str, str]:
+    """By stream of Kafka, the id of its cluster."""
+    return {name: frame.source.cluster for name, frame in frames.items() if isinstance(frame, KafkaStream)}

@@ -19,7 +19,7 @@ from clash.spark.column_packing import PackedColumns, assign_packed_columns, pac
 from clash.spark.computed_columns import with_computed_columns
 from clash.spark.file_streams import FileStreams
 from clash.spark.java_classes import file_streams
-from clash.spark.kafka_source import KafkaStream, spark_frames
+from clash.spark.kafka_source import KafkaStream, kafka_clusters, spark_frames
 from clash.spark.kafka_streams import kafka_streams
 from clash.spark.offset_log import LOG_VERSION, count_leaves, count_sources, fit_offset_log, names_sources
 from clash.spark.parquet_streams import PlainStreams, can_share_source, plain_streams
@@ -103,7 +103,8 @@ class QueryLauncher:
 
     def record_sources(self, registry: SourceRegistry, has_offsets: bool) -> None:
         """Records what the Spark query is to read, before it does. `has_offsets`: Spark's half has offsets, which must be of the same."""
-        shapes = source_shapes(spark_frames({name: self.frames[name] for name in self._order}))
+        frames = {name: self.frames[name] for name in self._order}
+        shapes = source_shapes(spark_frames(frames), kafka_clusters(frames))
         if has_offsets:
             refuse_other_sources(registry.order, registry.shapes, shapes)
         registry.record_shapes(shapes)

@@ -23,8 +23,9 @@ _OPTIONS = (*_SUBSCRIPTIONS, _SERVERS, _PATH)
 _PASSWORD = re.compile(r"(?<=://)[^@]*:[^@]*@")  # in s3a://key:secret@bucket/path
 
 
-def source_shapes(frames: Mapping[str, Any]) -> Shapes:
-    """The sources of streams, which are in the order of the checkpoint."""
+def source_shapes(frames: Mapping[str, Any], clusters: Mapping[str, str]) -> Shapes:
+    """The sources of streams, which are in the order of the checkpoint. `clusters`: by stream, the id of its Kafka cluster, if it is
+    known."""
     numbers: dict[Any, int] = {}  # by relation, which Java compares
     shapes: dict[str, tuple[SourceShape, ...]] = {}
     for stream, frame in frames.items():
@@ -32,7 +33,7 @@ def source_shapes(frames: Mapping[str, Any]) -> Shapes:
         for leaf in streaming_leaves(frame):
             name = _user_name(leaf)
             number = name if name is not None else numbers.setdefault(leaf, len(numbers))
-            found.append(_describe(number, _provider(leaf), _options(leaf)))
+            found.append(_describe(number, _provider(leaf), _options(leaf), clusters.get(stream, "")))
         shapes[stream] = tuple(found)
     return shapes
 
@@ -43,11 +44,12 @@ def streaming_leaves(frame: Any) -> list[Any]:
     return [leaf for at in range(leaves.size()) if (leaf := leaves.apply(at)).isStreaming()]
 
 
-def _describe(source: int | str, provider: str, options: Mapping[str, str]) -> SourceShape:
+def _describe(source: int | str, provider: str, options: Mapping[str, str], cluster: str) -> SourceShape:
     subscription = next((name for name in _SUBSCRIPTIONS if name in options), "") if provider == _KAFKA else ""
     topics = topics_of(subscription, options[subscription]) if subscription else ()
     location = options.get(_SERVERS if provider == _KAFKA else _PATH, "")
-    return SourceShape(source, provider, subscription, topics, _PASSWORD.sub("", location).removeprefix("file://").removeprefix("file:"))
+    location = _PASSWORD.sub("", location).removeprefix("file://").removeprefix("file:")
+    return SourceShape(source, provider, subscription, topics, location, cluster)
 
 
 def topics_of(subscription: str, value: str) -> tuple[str, ...]:

@@ -40,6 +40,8 @@ KAFKA: Shapes = {"R": (kafka(0, "r", "s"),), "S": (kafka(0, "r", "s"),), "T": (k
         (OWN, {stream: (replace(shapes[0], location="/moved"),) for stream, shapes in OWN.items()}),
         (KAFKA, {**KAFKA, "R": (kafka(0, "r", "s", "u"),), "S": (kafka(0, "r", "s", "u"),)}),
         (KAFKA, {**KAFKA, "T": (kafka(1, "t", servers="other:9092"),)}),
+        (KAFKA, {**KAFKA, "T": (replace(kafka(1, "t"), cluster="one"),)}),  # an earlier version did not record the cluster
+        ({**KAFKA, "T": (replace(kafka(1, "t"), cluster="one"),)}, {**KAFKA, "T": (replace(kafka(1, "t", servers="b:1"), cluster="one"),)}),
         (NAMED, {"R": (files("right"), files("more"), files("left")), "S": (files("left"),)}),
     ],
 )
@@ -56,6 +58,12 @@ def test_sources_that_go_on(recorded: Shapes, now: Shapes) -> None:
         ("R", OWN, {**OWN, "R": (files(0, "R"), files(0, "R"))}, ("(source 0) and parquet",)),
         ("S", {**OWN, "S": (files(1), files(1))}, OWN, ("(source 1) and parquet",)),
         ("T", OWN, {**OWN, "T": ()}, ("now it is to read nothing",)),
+        (
+            "T",
+            {**KAFKA, "T": (replace(kafka(1, "t"), cluster="one"),)},
+            {**KAFKA, "T": (replace(kafka(1, "t"), cluster="two"),)},
+            ("from host:9092 (cluster one)", "from host:9092 (cluster two)"),
+        ),
         ("T", KAFKA, {**KAFKA, "T": (kafka(1, "u"),)}, ("kafka subscribe t from host:9092", "kafka subscribe u from host:9092")),
         ("R", KAFKA, {**KAFKA, "R": (kafka(0, "r"),)}, ("kafka subscribe r, s from", "to read kafka subscribe r from")),
         ("T", KAFKA, {**KAFKA, "T": (kafka(1, "t", subscription="subscribepattern"),)}, ("kafka subscribepattern t",)),

@@ -34,17 +34,21 @@ class SourceShape:
     """Sorted; with `assign` they are partitions, with `subscribepattern` the pattern."""
     location: str = ""
     """The path of files or the servers of Kafka: both may move, so it is recorded for messages only."""
+    cluster: str = ""
+    """The id of the Kafka cluster, which stays when its servers move; empty where it is not known."""
 
     def continues(self, recorded: SourceShape) -> bool:
-        """Whether it can go on with the offsets of the recorded source: topics may be added."""
+        """Whether it can go on with the offsets of the recorded source: topics may be added. Another cluster has other offsets."""
         return (
             (self.source, self.provider, self.subscription) == (recorded.source, recorded.provider, recorded.subscription)
             and set(recorded.topics) <= set(self.topics)
+            and (self.cluster == recorded.cluster or not self.cluster or not recorded.cluster)
         )  # fmt: skip
 
     def __str__(self) -> str:
         topics = f" {self.subscription} {', '.join(self.topics)}" if self.topics else ""
-        return f"{self.provider}{topics}{f' from {self.location}' if self.location else ''}"
+        cluster = f" (cluster {self.cluster})" if self.cluster else ""
+        return f"{self.provider}{topics}{f' from {self.location}' if self.location else ''}{cluster}"
 
 
 Shapes = Mapping[str, tuple[SourceShape, ...]]
