@@ -34,7 +34,7 @@ def test_the_readme_s_example_is_short() -> None:
 
 
 def test_the_example_job() -> None:
-    ran = CliRunner().invoke(app, ["explain", str(ROOT / "examples" / "orders.sql")])
+    ran = CliRunner().invoke(app, ["explain", str(ROOT / "examples" / "orders.sql"), "--time-limit", "120"])
     assert (ran.exit_code, ran.stderr) == (0, "")
     assert "PLAN for 3 queries over 6 streams on 4 workers" in ran.stdout
     assert "orders › payments[order_id] with conversion and refunds" in ran.stdout
