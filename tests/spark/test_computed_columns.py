@@ -102,6 +102,29 @@ def test_results_are_sparks(job: Job) -> None:
         job.engine({}, lambda df: df.selectExpr("* EXCEPT (x)", "array(x) AS x")).start(available_now=True).await_termination(300)
 
 
+def test_a_run_whose_tasks_read_the_files_until_then(job: Job) -> None:
+    """They read them again after the next start, when no query needs Spark for them."""
+    plain = {"plain": "SELECT R.k, R.x, S.x AS y FROM R JOIN S ON R.k = S.k"}
+    job.write()
+    run = job.engine(plain).start()
+    try:
+        run.process_all_available()
+        added = run.add_query("late", LATE)
+        job.write()
+        run.process_all_available()
+        run.remove_query("late")
+        job.write()
+        run.process_all_available()
+    finally:
+        run.stop()
+    assert added.batch is not None
+    assert run.results("late").count()
+    job.write()
+    run = job.engine(plain).start(available_now=True)
+    assert run.await_termination(300)
+    job.check(run, plain)
+
+
 @pytest.mark.parametrize(
     ("expression", "reason"),
     [

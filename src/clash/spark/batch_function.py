@@ -59,15 +59,25 @@ class RunningQuery:
     """The physical plan that it was started for."""
 
     def delivers(self, plan: LoadedPlan) -> bool:
-        """Whether it delivers all columns that a plan reads; of plain files and of Kafka all columns can be read at any time."""
+        """Whether it delivers all columns that a plan reads; of plain files and of Kafka all columns can be read at any time, except those
+        that Spark computes."""
         kafka = set() if self.kafka is None else set(self.kafka.streams)
         if self.parquet is not None:
-            return self.parquet.streams.keys() | kafka >= plan.streams.keys()
+            return self.parquet.streams.keys() | kafka >= plan.streams.keys() and not _reads_computed(plan)
         present = {stream: {column for column, _ in columns} for stream, columns in self.columns}
         return all(
             stream in kafka or present.get(stream, set()) >= {column.name for column in ingest.columns}
             for stream, ingest in plan.ingest.items()
         )
+
+
+def _reads_computed(plan: LoadedPlan) -> bool:
+    """Whether it reads a column that Spark computes."""
+    return any(
+        column.name in {name for name, *_ in plan.streams[stream].computed}
+        for stream, ingest in plan.ingest.items()
+        for column in ingest.columns
+    )
 
 
 class BatchFunction:
