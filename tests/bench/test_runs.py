@@ -94,7 +94,7 @@ def test_a_requested_gap_is_no_proof() -> None:
 
 
 def test_paper_ilp(tmp_path: Path) -> None:
-    settings = paper_ilp.Settings(counts=(2,), sizes=(3, 4), counts_by_size=(1,), max_sets_by_size=((4, 1),), own_sets=1, own_limit=0.5)
+    settings = paper_ilp.Settings(counts=(2,), sizes=(3, 4), counts_by_size=(1,), max_sets_by_size=((4, 1),), own_sets=1, own_limit=5)
     paper_ilp.run(2, tmp_path, settings)
     rows = read(tmp_path / "paper-ilp.csv")
     assert list(rows[0]) == [field.name for field in fields(paper_ilp.Point)]

@@ -18,6 +18,7 @@ def test_all_points_are_played() -> None:
     assert set(POINTS) < failpoints.NAMES
 
 
+@pytest.mark.slow  # test_kafka_pipeline.py kills it, too
 def test_the_driver_is_killed_around_the_transaction(kafka_server: KafkaServer, tmp_path: Path) -> None:
     kills = KafkaKills(tmp_path, kafka_server, uuid4().hex[:12])
     for point in TRANSACTION[1:]:  # the first is played without Spark, as all are: tests/delivery

@@ -7,7 +7,6 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-import pytest
 
 from .process import running
 
@@ -26,7 +25,6 @@ def write(root: Path) -> dict[str, pa.Table]:
     return whole
 
 
-@pytest.mark.slow
 def test_killed_around_the_sink(tmp_path: Path) -> None:
     """Both sinks may be killed at either point: in which of the two it happens is left to Spark."""
     data = write(tmp_path / "in")

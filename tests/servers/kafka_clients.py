@@ -49,7 +49,7 @@ class KafkaClients:
         from confluent_kafka import Producer
 
         problems: list[Any] = []
-        producer = Producer({"bootstrap.servers": self.servers, "linger.ms": 5})
+        producer = Producer({"bootstrap.servers": self.servers, "linger.ms": 5, "enable.idempotence": True})  # in order, also after a retry
         for value in values:
             record = value if isinstance(value, dict) else {"value": value}
             while True:
