@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from pyspark.errors import PySparkException
+from pyspark.logger import PySparkLogger
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
@@ -78,7 +79,7 @@ def _changed(column: ComputedColumn, reason: str) -> CheckpointError:
 @contextmanager
 def _quiet_analysis() -> Iterator[None]:
     """PySpark logs every error of the analyzer with both stacks."""
-    logger = logging.getLogger("SQLQueryContextLogger")
+    logger = PySparkLogger.getLogger("SQLQueryContextLogger")  # a plain logger of that name would not take what PySpark logs
     level = logger.level
     logger.setLevel(logging.CRITICAL + 1)
     try:
