@@ -78,16 +78,21 @@ def exp(x: Doubles) -> Doubles:
         return np.where(usual, y, np.where(np.isnan(x), x, np.where(x > 0, np.inf, 0.0)))
 
 
+def _split(x: Doubles) -> tuple[np.ndarray[Any, np.dtype[np.bool_]], Doubles, Longs, Longs]:
+    """Which arguments have a logarithm, the arguments (1 in place of others) without subnormal ones, their high words and exponents."""
+    usual = np.isfinite(x) & (x > 0)
+    arg = np.where(usual, x, 1.0)
+    tiny = arg < 2.0**-1022
+    arg = np.where(tiny, arg * 2.0**54, arg)
+    high = _high_word(arg)
+    return usual, arg, high, np.where(tiny, -54, 0) + (high >> 20) - 1023
+
+
 def log(x: Doubles) -> Doubles:
     """The natural logarithm; NaN below zero."""
     x = np.ascontiguousarray(x, dtype=np.float64)
     with np.errstate(all="ignore"):
-        usual = np.isfinite(x) & (x > 0)
-        arg = np.where(usual, x, 1.0)
-        tiny = arg < 2.0**-1022
-        arg = np.where(tiny, arg * 2.0**54, arg)
-        hx = _high_word(arg)
-        k = np.where(tiny, -54, 0) + (hx >> 20) - 1023
+        usual, arg, hx, k = _split(x)
         hx = hx & 0x000FFFFF
         i = (hx + 0x95F64) & 0x100000
         arg = _with_high_word(arg, hx | (i ^ 0x3FF00000))
@@ -112,12 +117,7 @@ def log10(x: Doubles) -> Doubles:
     """The logarithm to base 10; NaN below zero."""
     x = np.ascontiguousarray(x, dtype=np.float64)
     with np.errstate(all="ignore"):
-        usual = np.isfinite(x) & (x > 0)
-        arg = np.where(usual, x, 1.0)
-        tiny = arg < 2.0**-1022
-        arg = np.where(tiny, arg * 2.0**54, arg)
-        hx = _high_word(arg)
-        k = np.where(tiny, -54, 0) + (hx >> 20) - 1023
+        usual, arg, hx, k = _split(x)
         i = (k < 0).astype(np.int64)
         y = (k + i).astype(np.float64)
         fraction = _with_high_word(arg, (hx & 0x000FFFFF) | ((0x3FF - i) << 20))

@@ -24,15 +24,12 @@ class ExpressionTypes:
 
     def __init__(self, frames: Mapping[str, Any]) -> None:
         self._frames = frames
-        self._types: dict[tuple[Any, str], str] = {}
 
     def __call__(self, stream: str, expression: str) -> str:
         frame = self._frames[stream]
         if not isinstance(frame, DataFrame):
             raise UncomputableError(f"the records of stream {stream} are decoded by our own tasks; read the topic with Spark instead")
-        if (frame, expression) not in self._types:
-            self._types[frame, expression] = _type_of(frame, expression)
-        return self._types[frame, expression]
+        return _type_of(frame, expression)
 
 
 def _type_of(frame: Any, expression: str) -> str:

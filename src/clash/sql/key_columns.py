@@ -40,18 +40,17 @@ def key_pair(equality: Equality, source: QuerySource, error: QueryError) -> tupl
     if any(len(relations(side)) != 1 for side in sides) or relations(sides[0]) == relations(sides[1]):
         return None
     types = [side.type for side in sides]
-    nodes = [left, right]
     if isinstance(equality.node, exp.NullSafeEQ):
         if types[0] != types[1] or not is_atomic(types[0]) or types[0] in (*_INEXACT_TEXT, "binary"):
             return None
-        nodes = [_null_safe(node) for node in nodes]
+        columns = [computed_column(_null_safe(node), equality.scope, source, error) for node in (left, right)]
     elif not joinable(*types):
         return None
-    is_plain = [isinstance(side, Col) and node is original for side, node, original in zip(sides, nodes, (left, right), strict=True)]
-    columns = [
-        side if plain and isinstance(side, Col) else computed_column(node, equality.scope, source, error)
-        for side, node, plain in zip(sides, nodes, is_plain, strict=True)
-    ]
+    else:
+        columns = [
+            side if isinstance(side, Col) else computed_column(node, equality.scope, source, error)
+            for side, node in zip(sides, (left, right), strict=True)
+        ]
     first, second = (Attribute(column.relation, column.column) for column in columns)
     return first, second
 
