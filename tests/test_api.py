@@ -14,7 +14,8 @@ import clash
 
 def test_names() -> None:
     errors = ["CheckpointError", "ClashError", "DataError", "OptionError", "QueryError", "SinkError", "SourceError", "StateError"]
-    assert sorted(clash.__all__) == sorted([*errors, "Engine", "Plan", "Statistics", "Stream", "configure", "optimize", "sinks", "sources"])
+    functions = ["configure", "optimize", "serve"]
+    assert sorted(clash.__all__) == sorted([*errors, *functions, "Engine", "Plan", "Statistics", "Stream", "sinks", "sources"])
     for name in clash.__all__:
         assert getattr(clash, name) is not None
     assert issubclass(clash.QueryError, clash.ClashError)

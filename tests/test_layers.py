@@ -43,15 +43,19 @@ ALLOWED: dict[str, str] = {
         f"{LEAVES} model plan topology explain expressions state protocol workers "
         "coordinator.lifecycle coordinator.control coordinator.adaptive coordinator.checkpoint"
     ),
-    "inprocess": f"{LEAVES} model plan state protocol workers coordinator coordinator.control",
+    "inprocess": f"{LEAVES} model plan state protocol workers coordinator coordinator.control sql",
     "spark": (
         f"{LEAVES} model plan sql explain expressions state protocol workers coordinator coordinator.control coordinator.checkpoint "
         "sinks delivery kafka records"
     ),
     "operations": f"{LEAVES} state protocol coordinator coordinator.control coordinator.checkpoint",
     "sources": "spark",
-    "clash": f"{LEAVES} model optimizer sinks sources spark",
-    "cli": f"{LEAVES} model sql topology explain optimizer spark clash operations",
+    "job": (
+        f"{LEAVES} model plan sql records kafka state sinks coordinator coordinator.control coordinator.checkpoint spark sources operations"
+    ),
+    "server": "errors job plan explain optimizer coordinator coordinator.control",
+    "clash": f"{LEAVES} model optimizer sinks sources spark server",
+    "cli": f"{LEAVES} model sql topology explain optimizer spark clash operations sinks job server",
 }
 # Libraries that only one package, or a few, may import.
 ONLY_IN: dict[str, set[str]] = {
@@ -60,6 +64,11 @@ ONLY_IN: dict[str, set[str]] = {
     "sqlglot": {"sql"},
     "highspy": {"planner"},
     "typer": {"cli"},
+    "pydantic": {"job", "server"},
+    "yaml": {"job"},
+    "starlette": {"server"},
+    "uvicorn": {"server"},
+    "prometheus_client": {"server"},
     "confluent_kafka": {"kafka", "delivery"},
     "msgspec": {"records"},
     "fastavro": {"records"},

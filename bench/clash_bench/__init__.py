@@ -18,6 +18,7 @@ commands calls the function `run` of the module of the same name, which writes C
 | `adaptive`, `adaptive_data`, `adaptive_run`, `adaptive_plot`, `adaptive_paper` | the paper's adaptive experiments |
 | `adaptive_feed`, `adaptive_latency` | streams that are fed in real time, and the latency of their tuples |
 | `changes`, `changes_data`, `changes_plot` | queries that are added and removed while a job runs |
+| `expressions` | one expression, evaluated in three places |
 | `generations` | the generations of a long life: size, and time to start |
 | `soak`, `soak_data`, `soak_check`, `soak_sample`, `soak_plot` | a long run with a change every few seconds |
 | `statistics` | the cost and the accuracy of collected statistics |

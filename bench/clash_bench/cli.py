@@ -126,6 +126,22 @@ def statistics(
     _run("statistics", scale=scale, plans=plans, repeat=repeat, data=data, out=out)
 
 
+@app.command("plans")
+def plans(
+    queries: Annotated[int, typer.Option(min=1, help="5 or 10.")] = 5,
+    scale: Annotated[float, typer.Option(min=0.001, max=100.0, help="TPC-H scale factor.")] = 0.1,
+    batches: Annotated[int, typer.Option(min=1, max=100_000, help="Micro-batches.")] = 10,
+    count: Annotated[int, typer.Option("--plans", min=3, max=1000, help="Plans that are run: those that look best.")] = 20,
+    repeat: Annotated[int, typer.Option(min=1, help="Runs of each plan; the best one counts.")] = 3,
+    data: Annotated[Path, typer.Option(help="Where generated data is kept.")] = DATA,
+    out: Out = RESULTS,
+) -> None:
+    """The cost model against the clock: CPU seconds of the plans that look best, and how far the planner's choice is from the fastest."""
+    if queries not in (5, 10):
+        raise OptionError("no such set of TPC-H queries", f"--queries {queries}", "write 5 or 10")
+    _run("plan_costs", queries=queries, scale=scale, batches=batches, plans=count, repeat=repeat, data=data, out=out)
+
+
 @app.command("adaptive")
 def adaptive(
     experiments: Annotated[str, typer.Option(metavar="NAME,…", help="selectivity, store, cost.")] = "selectivity,store,cost",
@@ -152,6 +168,17 @@ def changes(
     _run("changes", rate=rate, every=every, out=out)
 
 
+@app.command("expressions")
+def expressions(
+    rows: Annotated[str, typer.Option(metavar="N,N,…", help="Tuples of a batch, of both streams.")] = "1000,50000",
+    batches: Annotated[int, typer.Option(min=3, help="Micro-batches of a run.")] = 12,
+    rounds: Annotated[int, typer.Option(min=1, help="Measured runs of each variant, after a warm-up.")] = 3,
+    out: Out = RESULTS,
+) -> None:
+    """The same expression by the evaluator in tasks, by Spark of the joined rows, and by Spark where it reads the streams."""
+    _run("expressions", rows=_numbers("rows", rows), batches=batches, rounds=rounds, out=out)
+
+
 @app.command("generations")
 def generations(
     changes: Annotated[int, typer.Option(min=100, help="Changes of a coordinator in process, one per batch.")] = 2_000,
@@ -173,6 +200,16 @@ def soak(
 ) -> None:
     """A long run with a change every few seconds: memory, files, descriptors and threads over time; all results are checked."""
     _run("soak", minutes=minutes, every=every, draw=draw, out=out)
+
+
+@app.command("page")
+def page(
+    minutes: Annotated[int, typer.Option(min=1, max=1000, help="Minutes of the demo's shop; two batches each.")] = 40,
+    repeat: Annotated[int, typer.Option(min=1, help="Runs with a page, and as many without.")] = 5,
+    out: Out = RESULTS,
+) -> None:
+    """What an open page costs a run: throughput and processor time with a reader of events and without, in alternation."""
+    _run("page", minutes=minutes, repeat=repeat, out=out)
 
 
 @app.command("kafka")

@@ -25,7 +25,6 @@ from clash.model.stream import Stream
 from clash.optimizer import Plan, optimize
 from clash.planner.cost_model import Weights
 from clash.protocol.batch import BatchSpec
-from clash.protocol.messages import read_report
 from clash.protocol.reports import RoundReport
 from clash.sql import parse_queries
 from clash.statistics import Collector, StatisticsHistory, build_collection_spec, estimate, merge
@@ -164,12 +163,12 @@ class _CountingEngine(InProcessEngine):
     rows = 0.0
 
     def run_tasks(self, spec: BatchSpec, parts: Any) -> Any:
-        payloads = super().run_tasks(spec, parts)
-        for report in map(read_report, payloads):
+        reports = super().run_tasks(spec, parts)
+        for report in reports:
             self.seconds += report.seconds.get("ingest", 0.0) + report.seconds.get("round", 0.0)
             if isinstance(report, RoundReport):
                 self.rows += sum(count.probes + count.matches for count in report.probes.values())
-        return payloads
+        return reports
 
 
 def _rank(count: int, repeat: int, root: Path, out: Path) -> None:

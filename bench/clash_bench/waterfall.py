@@ -6,7 +6,7 @@ the median: unlike medians of parts, they add up, and outliers do not enter.
 
 Sources: Spark's `durationMs` of a batch; the seconds that our driver and our tasks report (`run.recent_progress`); Spark's status store.
 The tasks of one stage run side by side, and the one that ends last decides: the parts of our tasks, which are reported as sums over all
-tasks, are scaled to the run times of those. A small batch has one task, for which nothing is scaled.
+tasks, are scaled to the run times of those. A small batch has one task, for which nothing is scaled; or none, if our driver does it itself.
 """
 
 from __future__ import annotations
@@ -74,8 +74,8 @@ def waterfall(sources: str, run: int, entries: Sequence[Mapping[str, Any]], jobs
 
 
 def batch_parts(entry: Mapping[str, Any], jobs: Sequence[SparkJob]) -> dict[str, float]:
-    """The milliseconds of all parts of one batch, whose sum is its trigger. Without a job that Spark remembers, what our driver waits for
-    is part of the rest."""
+    """The milliseconds of all parts of one batch, whose sum is its trigger. Without a job of Spark's, our driver has
+    done what tasks do."""
     spark, seconds = entry["durationMs"], entry["seconds"]
     decide, job, commit, function = (1000 * seconds.get(name, 0.0) for name in ("decide", "job", "commit", "batch"))
     parts = dict.fromkeys(PARTS, 0.0)
@@ -90,6 +90,9 @@ def batch_parts(entry: Mapping[str, Any], jobs: Sequence[SparkJob]) -> dict[str,
         parts["fetch reports"] = reported - last
         parts["find files, build job"] = job - (last - first) - parts["fetch reports"]
         parts |= _job_parts(jobs, first, last, seconds)
+    else:
+        parts |= _task_parts(seconds, 1000)
+        parts["find files, build job"] = job - sum(parts[part] for part, group in PARTS.items() if group == TASK)
     parts["rest"] = _trigger(entry) - sum(parts.values())
     return parts
 
@@ -109,10 +112,16 @@ def _job_parts(jobs: Sequence[SparkJob], first: float, last: float, seconds: Map
         all_runs += sum(task.run for task in stage)
         ended = critical.ended
     scale = 1000 * run / all_runs if all_runs else 0.0
+    ours = _task_parts(seconds, scale)
+    worker = run - sum(ours.values())
+    return {"submit to launch": waits, "task in the JVM": in_jvm, "Python worker": worker, **ours, "end of job": last - ended}
+
+
+def _task_parts(seconds: Mapping[str, float], scale: float) -> dict[str, float]:
+    """What our tasks report, which add up to all of their time."""
     ours = {part: scale * seconds.get(name, 0.0) for part, name in _TASK_PARTS.items()}
-    whole = scale * sum(seconds.get(name, 0.0) for name in ("source", "ingest", "round"))
-    ours["other work of tasks"] = whole - sum(ours.values())
-    return {"submit to launch": waits, "task in the JVM": in_jvm, "Python worker": run - whole, **ours, "end of job": last - ended}
+    ours["other work of tasks"] = scale * sum(seconds.get(name, 0.0) for name in ("source", "ingest", "round")) - sum(ours.values())
+    return ours
 
 
 def _trigger(entry: Mapping[str, Any]) -> float:

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from clash.model.statistics import Statistics
     from clash.model.stream import Stream
     from clash.optimizer import Plan, optimize
+    from clash.server.serve import serve
     from clash.spark.configure import configure
     from clash.spark.engine import Engine
 
@@ -32,6 +33,7 @@ _WHERE = {
     "Stream": "clash.model.stream",
     "configure": "clash.spark.configure",
     "optimize": "clash.optimizer",
+    "serve": "clash.server.serve",
 }
 
 __all__ = [
@@ -49,6 +51,7 @@ __all__ = [
     "Stream",
     "configure",
     "optimize",
+    "serve",
     "sinks",
     "sources",
 ]

@@ -32,6 +32,14 @@ class OptionError(ClashError):
     """An argument of the wrong type or outside its range."""
 
 
+class UnknownNameError(OptionError):
+    """A name that nothing has."""
+
+
+class TakenNameError(OptionError):
+    """A name that something has already."""
+
+
 class DataError(ClashError):
     """A value for which an expression has no result under ANSI rules: an overflow, a division by zero, a malformed text."""
 

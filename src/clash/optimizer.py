@@ -14,7 +14,7 @@ from typing import Any
 from clash import explain
 from clash.errors import OptionError
 from clash.explain.formats import Format, StrategyCost
-from clash.model.query import Query
+from clash.model.query import Query, query_of
 from clash.model.statistics import Statistics
 from clash.model.stream import Stream
 from clash.plan.logical import LogicalPlan, PlanRequest
@@ -73,11 +73,11 @@ class Plan(LogicalPlan):
         """The cost of one more query beside the planned ones; this plan stays as it is."""
         if any(planned.name == name for planned in self.queries):
             raise OptionError("there is a query of that name already", repr(name), "give the new one another name")
-        texts = {planned.name: planned.text for planned in self.queries} | {name: query}
+        texts = {planned.name: planned.text for planned in self.queries if planned.name == query_of(planned.name)} | {name: query}
         request = self.request
         parsed, used = parse_queries(texts, dict(request.streams) if request.declared else None, request.windows)
         request = replace(request, streams=request.streams if request.declared else used)
-        only_query = plan_queries(tuple(q for q in parsed if q.name == name), request)
+        only_query = plan_queries(tuple(q for q in parsed if query_of(q.name) == name), request)
         all_queries = plan_queries(parsed, request, start=self)
         return WhatIf(Plan.of(all_queries), marginal=all_queries.cost - self.cost, alone=only_query.cost)
 

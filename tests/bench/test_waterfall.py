@@ -67,9 +67,11 @@ def test_stages_side_by_side_are_not_counted_twice() -> None:
     assert parts["rest"] == pytest.approx(4)
 
 
-def test_a_job_that_spark_has_forgotten_is_part_of_the_rest() -> None:
+def test_a_batch_that_the_driver_does_itself_has_no_job() -> None:
     parts = batch_parts(entry(), [])
-    assert parts["rest"] == pytest.approx(4 + 150)
+    assert parts["find files, build job"] == pytest.approx(150 - 70)
+    assert parts["probe"] == pytest.approx(30)
+    assert parts["rest"] == pytest.approx(4)
     assert sum(parts.values()) == pytest.approx(210)
 
 

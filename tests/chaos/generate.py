@@ -26,7 +26,8 @@ from .actions import (
 from .cases import drawn_case
 
 PLACES = ("inprocess", "local", "cluster")
-_POINTS = frozenset(name for name in NAMES if not name.endswith(("-transaction", "-outer-sink")))  # these need sinks of their own
+# those that are left out need sinks or tables of their own
+_POINTS = frozenset(name for name in NAMES if not name.endswith(("-transaction", "-outer-sink", "-table-files")))
 _SPARK_POINTS = frozenset({"before-handover", "after-handover", "before-sources", "between-sources"})
 _TASK_POINTS = frozenset(name for name in NAMES if name.startswith(("ingest-", "round-")))
 HISTORIES_PER_CASE = 4  # making one, and what it must give, takes as long as to play it

@@ -27,7 +27,7 @@ from clash.coordinator.recovery import Recovered
 from clash.errors import ClashError
 from clash.inprocess.transport import InProcessTransport, random_partitions
 from clash.protocol.batch import BatchSpec
-from clash.protocol.messages import Payload
+from clash.protocol.reports import Report
 from clash.state.checkpoint_lock import lock_checkpoint
 from clash.state.storage import open_storage
 
@@ -92,7 +92,7 @@ class Program:
             run_batch(self.coordinator, _Files(self, batch), batch, now, self.start.case.setting.partitions, seal)
             self.log.commit(batch)
 
-    def run_tasks(self, spec: BatchSpec, batch: int) -> list[Payload]:
+    def run_tasks(self, spec: BatchSpec, batch: int) -> list[Report]:
         before, after = self.log.offsets(batch - 1), self.log.offsets(batch)
         case, tables = self.start.case, dict[str, pa.Table]()
         for name, end in after.items():
@@ -128,7 +128,7 @@ class _Files:
     def __init__(self, program: Program, batch: int) -> None:
         self.program, self.batch = program, batch
 
-    def run(self, spec: BatchSpec) -> list[Payload]:
+    def run(self, spec: BatchSpec) -> list[Report]:
         return self.program.run_tasks(spec, self.batch)
 
 

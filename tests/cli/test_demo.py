@@ -31,15 +31,18 @@ from clash.inprocess.engine import InProcessEngine
 def test_demo() -> None:
     """On real Spark, in a process of its own: it ends the Spark that it started."""
     program = "from clash.cli.main import main; main()"
-    arguments = [sys.executable, "-c", program, "demo", "--minutes", "3", "--workers", "2"]
+    arguments = [sys.executable, "-c", program, "demo", "--minutes", "4", "--workers", "2", "--ui", "127.0.0.1:0"]
     environment = {**os.environ, "NO_COLOR": "1", "COLUMNS": "100"}
     ran = subprocess.run(arguments, capture_output=True, text=True, check=False, timeout=300, env=environment)
     assert (ran.returncode, ran.stderr) == (0, "")
     assert [name for name in (*STREAMS, *QUERIES) if name not in ran.stdout] == []
     assert "what a tuple of orders does: " in ran.stdout
+    assert re.search(r"Watch it: http://127\.0\.0\.1:\d+/\?token=\S{20,}\n", ran.stdout)
+    assert "query browsing is added, while the others run" in ran.stdout
+    assert "40 times as many tickets arrive from now on" in ran.stdout
     assert "of the estimated cost of 5 queries each on its own" in ran.stdout
     assert re.search(
-        r"Checked: all [\d,]{5,} results of 5 queries equal those of DuckDB's batch joins over the same files\.\n$", ran.stdout
+        r"Checked: all [\d,]{5,} results of 6 queries equal those of DuckDB's batch joins over the same files\.\n$", ran.stdout
     )
 
 

@@ -1,4 +1,4 @@
-"""The documented first steps work as shown: the README's example, the example job, and every link between the pages."""
+"""The documented first steps work as shown: the plan of the quick start, the example job, and every link between the pages."""
 
 from __future__ import annotations
 
@@ -11,25 +11,25 @@ from typer.testing import CliRunner
 from clash.cli.main import app
 
 ROOT = Path(__file__).parents[2]
-README = (ROOT / "README.md").read_text(encoding="utf-8")
+QUICK_START = (ROOT / "docs" / "quickstart.md").read_text(encoding="utf-8")
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
 
 def blocks(language: str) -> list[str]:
-    all_blocks = re.findall(r"^```(\w*)\n(.*?)^```$", README, re.DOTALL | re.MULTILINE)
+    all_blocks = re.findall(r"^```(\w*)\n(.*?)^```$", QUICK_START, re.DOTALL | re.MULTILINE)
     return [text for tag, text in all_blocks if tag == language]
 
 
-def test_the_readme_s_example_gives_what_is_printed_below_it(capsys: pytest.CaptureFixture[str]) -> None:
-    (program, _), (shown,) = blocks("python"), blocks("")
-    exec(compile(program, "README.md", "exec"), {})
+def test_the_plan_of_the_quick_start_is_what_is_printed_below_it(capsys: pytest.CaptureFixture[str]) -> None:
+    (_, program), (shown,) = blocks("python"), blocks("")
+    exec(compile(program, "quickstart.md", "exec"), {})
     printed = capsys.readouterr().out
     for piece in shown.split("…\n"):
         assert piece in printed
 
 
-def test_the_readme_s_example_is_short() -> None:
-    program, _ = blocks("python")
+def test_the_plan_of_the_quick_start_is_short() -> None:
+    _, program = blocks("python")
     assert len([line for line in program.splitlines() if line.strip()]) <= 10
 
 

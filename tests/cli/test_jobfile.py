@@ -54,6 +54,21 @@ def test_unreadable_files(tmp_path: Path) -> None:
             read_job(path)
 
 
+def test_views() -> None:
+    text = (
+        "CREATE VIEW big AS\n  SELECT a FROM R -- all\n  WHERE b > 1;\n-- name: q\nSELECT big.a\nFROM big;\n"
+        "create or replace temporary view v as select a from big;\n-- name: p\nSELECT a FROM v\n"
+    )
+    job = parse_job(text, "f")
+    big = "`big` AS (SELECT a FROM R WHERE b > 1)"
+    assert job.queries == {"q": f"WITH {big} SELECT big.a\nFROM big", "p": f"WITH {big}, `v` AS (select a from big) SELECT a FROM v"}
+    assert job.lines == {"q": 5, "p": 9}
+    with pytest.raises(ClashError, match="two views have one name"):
+        parse_job("CREATE VIEW v AS SELECT 1;\nCREATE VIEW V AS SELECT 2;\n-- name: q\nSELECT a FROM R", "f")
+    with pytest.raises(ClashError, match="a view is a SELECT"):
+        parse_job("CREATE VIEW v AS R(a);\n-- name: q\nSELECT a FROM R", "f")
+
+
 def test_assignments_split_at_the_first_equals_sign() -> None:
     assert parse_assignments(["q1 = SELECT * FROM r JOIN s ON r.a = s.a", "q2=R(a)"]) == {
         "q1": "SELECT * FROM r JOIN s ON r.a = s.a",

@@ -72,6 +72,7 @@ TEXT = [
 
 # text that looks like syntax, quotes and escapes, numbers with suffixes and signs
 SYNTAX = [
+    "E.st.a", "st.a + i", "upper(E.st.b)", "st.c.d * 2", "year(E.st.c.e)", "E.st.a IS NULL", "st.c.E > ts", "coalesce(st.b, s)", "(st).c.d",
     "concat(s, ',', u)", "concat(',', s, 'FROM', u, ')')", "s IN (',', 'FROM', ')', 'a')", "CASE WHEN s = ')' THEN ',' ELSE ';' END",
     "s || ',' || u", "coalesce(s, ',', ')')", "concat('SELECT', '/*', s, '*/', '--')", "s = ' AND '", "s LIKE '%,%'",
     "substring(',FROM,', 2, 4)",

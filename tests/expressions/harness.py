@@ -97,6 +97,16 @@ EDGES: dict[str, tuple[str, list[Any]]] = {
     "ts": ("timestamp", _moments(UTC)),
     "tz": ("timestamp", _moments(UTC)),
     "nt": ("timestamp_ntz", _moments(None)),
+    "st": (
+        "struct<a:int,B:string,c:struct<d:decimal(10,2),e:timestamp>>",
+        [
+            None,
+            {"a": 1, "B": "x", "c": {"d": Decimal("1.50"), "e": _moments(UTC)[3]}},
+            {"a": None, "B": None, "c": None},
+            {"a": 2147483647, "B": "", "c": {"d": None, "e": None}},
+            {"a": -7, "B": "ab", "c": {"d": Decimal("-0.01"), "e": _moments(UTC)[5]}},
+        ],
+    ),
 }
 STREAM = Stream.of("E", {name: kind for name, (kind, _) in EDGES.items()})
 

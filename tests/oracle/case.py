@@ -64,10 +64,11 @@ class Batch:
     """`now` in microseconds; `restart`: a new driver before it, of a changed `program` if there is one; `fail`: the fail point, and which
     time it is reached, at which its first attempt ends; a new driver, of the program `second` if there is one, then finds what it left.
     `changes` are asked for before it, after a restart; `plan_seed`: and a random plan. `quiet`: nothing changes, and every stream has a
-    row long after all before."""
+    row long after all before. `tables`: the rows of tables from this batch on; those of the first batch are there from the start."""
 
     now: int
     rows: Mapping[str, tuple[Row, ...]] = field(default_factory=dict)
+    tables: Mapping[str, tuple[Row, ...]] = field(default_factory=dict)
     restart: bool = False
     program: Program | None = None
     fail: tuple[str, int] | None = None
@@ -194,7 +195,8 @@ class Case:
         return more or self.setting.adaptive or self.evolves
 
     def reads(self, ask: Ask) -> frozenset[str]:
-        return frozenset(relation.stream for relation in self.parse(ask).join.relations)
+        """Streams, not tables."""
+        return frozenset(relation.stream for relation in self.parse(ask).streams)
 
     def count(self) -> int:
         return sum(len(rows) for batch in self.batches for rows in batch.rows.values())

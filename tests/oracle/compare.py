@@ -84,6 +84,8 @@ def _complete_at_once(run: Run, life: Life) -> str | None:
     query = case.parse(life.ask)
     for relation, window in query.join.windows:
         stream = case.by_name[relation.stream]
+        if stream.is_table:
+            continue
         if run.begins[stream.name] >= life.first:
             continue
         if stream.keep != "all" or (stream.window is not None and (window is None or window > stream.window)):
@@ -121,7 +123,7 @@ def _last(run: Run, name: str) -> Life:
 
 def _in_late(run: Run, expected: Expected) -> Iterator[str]:
     engine = run.engine
-    for stream in engine.coordinator.loaded_plan.topology.streams:
+    for stream in engine.coordinator.loaded_plan.topology.arriving:
         found = engine.late(stream.name)
         if run.case.changes:  # other columns at other times
             names = [stream.time] if stream.time is not None else []

@@ -12,7 +12,8 @@ from .case import Batch, Case, Setting
 from .queries import random_queries
 from .schemas import Schema, random_batches, random_schema
 
-POINTS = sorted(name for name in NAMES if not name.endswith(("-handover", "-sources", "-transaction", "-sink")))  # those are Spark's
+_OTHERS = ("-handover", "-sources", "-transaction", "-sink", "-files")  # those are Spark's, or of tables
+POINTS = sorted(name for name in NAMES if not name.endswith(_OTHERS))
 
 
 def random_case(rng: Random, most_rows: int = 60, most_queries: int = 4) -> Case:
@@ -60,4 +61,6 @@ def _sizes(rng: Random) -> tuple[tuple[str, int], ...]:
         found.append(("file_bytes", rng.choice([1, 200])))
     if rng.random() < 0.3:
         found.append(("merge_rows", rng.choice([1, 5, 20])))
+    if rng.random() < 0.6:  # otherwise few rows are always one container
+        found.append(("container_cost", rng.choice([0, 500, 2000])))
     return tuple(found)

@@ -52,7 +52,7 @@ def expect(
     declared = [case.by_name] * len(case.batches) if declared is None else declared
     kept = [frozenset(name for name, stream in streams.items() if stream.keep == "all") for streams in declared]
     queries = {life.key: case.parse(life.ask, life.streams) for life in lives}
-    reads = {key: frozenset(r.stream for r in query.join.relations) for key, query in queries.items()}
+    reads = {key: frozenset(r.stream for r in query.streams) for key, query in queries.items()}
     there = [
         frozenset(s.name for s in case.streams if begins is None or at >= begins.get(s.name, len(case.batches)))
         for at in range(len(case.batches))
@@ -80,6 +80,9 @@ def expect(
 
 def _load(case: Case, admitted: _Admitted, streams: Sequence[Stream]) -> None:
     for stream in streams or case.streams:
+        if stream.is_table:
+            _load_table(case, stream)
+            continue
         rows = admitted[stream.name]
         loaded = _naive(table(stream, [row for _, _, row in rows], case.by_name[stream.name]))
         for name, values in _in_zone(case.by_name[stream.name], [row for _, _, row in rows], case.setting.timezone).items():
@@ -89,6 +92,21 @@ def _load(case: Case, admitted: _Admitted, streams: Sequence[Stream]) -> None:
         _DB.register("__loaded", loaded)
         _DB.execute(f"CREATE OR REPLACE TABLE {stream.name} AS SELECT * FROM __loaded")
         _DB.unregister("__loaded")
+
+
+def _load_table(case: Case, stream: Stream) -> None:
+    """All versions, with the batches that they are joined by."""
+    starts = [number for number, batch in enumerate(case.batches) if stream.name in batch.tables]
+    spans = zip(starts, [*starts[1:], len(case.batches)], strict=True)
+    rows = [(first, end, row) for first, end in spans for row in case.batches[first].tables[stream.name]]
+    loaded = _naive(table(stream, [row for _, _, row in rows]))
+    for name, values in _in_zone(stream, [row for _, _, row in rows], case.setting.timezone).items():
+        loaded = loaded.append_column(name, pa.array(values, pa.timestamp("us")))
+    loaded = loaded.append_column(f"__first_{stream.name}", pa.array([first for first, _, _ in rows], pa.int64()))
+    loaded = loaded.append_column(f"__end_{stream.name}", pa.array([end for _, end, _ in rows], pa.int64()))
+    _DB.register("__loaded", loaded)
+    _DB.execute(f"CREATE OR REPLACE TABLE {stream.name} AS SELECT * FROM __loaded")
+    _DB.unregister("__loaded")
 
 
 _REWRITTEN = (
@@ -129,17 +147,22 @@ def duck_text(query: Query, case: Case, life: Life | None = None) -> str:
         text = pattern.sub(replacement, text)
     select, _, rest = text.partition("\nFROM ")
     windows = dict(query.join.windows)
-    taus = [f"{alias}.__tau_{relation.stream}" for alias, relation in query.aliases]
-    batches = [f"{alias}.__batch_{relation.stream}" for alias, relation in query.aliases]
+    arriving = [(alias, relation) for alias, relation in query.aliases if relation not in query.tables]
+    taus = [f"{alias}.__tau_{relation.stream}" for alias, relation in arriving]
+    batches = [f"{alias}.__batch_{relation.stream}" for alias, relation in arriving]
     if select.endswith(" *"):
         streams = {stream.name: stream for stream in (life.streams if life is not None else ()) or case.streams}
         columns = [f"{a}.{c}" for a, relation in query.aliases for c, _ in streams[relation.stream].columns]
         select = f"{select.removesuffix('*')}{', '.join(columns)}"
     conditions = [
         f"(GREATEST({', '.join(taus)}) - {own} <= {windows[relation]})"
-        for own, (_, relation) in zip(taus, query.aliases, strict=True)
+        for own, (_, relation) in zip(taus, arriving, strict=True)
         if windows[relation] is not None
     ]
+    for alias, relation in query.aliases:
+        if relation in query.tables:  # of the version that is in force when the last row comes
+            name, last = relation.stream, f"GREATEST({', '.join(batches)})"
+            conditions.append(f"({alias}.__first_{name} <= {last} AND {last} < {alias}.__end_{name})")
     read = query_attributes(query)
     for alias, relation in query.aliases:
         for name, column, batch in () if life is None else life.since:

@@ -42,8 +42,8 @@ class _Drawn:
     def _candidates(self) -> set[StoreKey]:
         found = set()
         for query in self.queries:
-            relations = sorted(query.join.relations)
-            for size in range(2, len(relations)):
+            relations = sorted(query.streams)  # no intermediate result has a table
+            for size in range(2, min(len(relations) + 1, len(query.join.relations))):
                 for some in combinations(relations, size):
                     join = query.join.sub(some)
                     if _connected(join, query.links):
@@ -52,7 +52,7 @@ class _Drawn:
 
     def orders(self) -> Iterator[ProbeOrder]:
         for query in self.queries:
-            for origin in sorted(query.join.relations):
+            for origin in sorted(query.streams):
                 steps = self._steps(query.join, origin, self.owner[query.name], query.links, self.mirs)
                 yield ProbeOrder(origin, query.join.sub([origin]), steps, (query.name,))
         if self.mirs and self.rng.random() < 0.2:  # one that is kept for nobody yet

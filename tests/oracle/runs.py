@@ -144,8 +144,14 @@ class Run:
         return Life(ask, number, None, history, complete, None, streams, since)
 
     def step(self, number: int, batch: Batch) -> None:
+        tables = {name: table(self.case.by_name[name], rows) for name, rows in batch.tables.items()} if number else {}
+        if batch.restart and number % 2:  # the start reads the new rows
+            self.engine.tables.update(tables)
+            tables = {}
         if batch.restart:
             self.restart(batch.program, number)
+        for name, rows in tables.items():
+            self.engine.refresh(name, rows)
         if batch.quiet:
             self._eager(_STILL)
         for change in batch.changes:

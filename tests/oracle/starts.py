@@ -15,7 +15,7 @@ from clash.model.stream import Stream
 from clash.optimizer import Plan
 from clash.planner import solve, strategies
 
-from .case import Ask, Case
+from .case import Ask, Case, table
 from .plans import random_plan
 
 
@@ -35,6 +35,7 @@ def start(case: Case) -> InProcessEngine:
         mirs=setting.mirs, statistics=setting.statistics, windows=case.windows, partitions=setting.partitions, seed=setting.seed,
         plan=None if setting.plan_seed is None else plan_of(case), timezone=setting.timezone, tuning=dict(setting.options),
         epoch=setting.epoch, adaptive=setting.adaptive,
+        tables={name: table(case.by_name[name], rows) for name, rows in (case.batches[0].tables if case.batches else {}).items()},
     )  # fmt: skip
 
 

@@ -5,13 +5,16 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from clash.cli.row_content import Content, table_content
 from clash.inprocess.engine import InProcessEngine
+from clash.model.stream import Stream
 from clash_bench.tpch_data import Data, tpch_data
 from clash_bench.tpch_duckdb import connect
-from clash_bench.tpch_queries import QUERIES, random_queries, tpch_statistics, tpch_streams
+from clash_bench.tpch_queries import FIXED, QUERIES, random_queries, tpch_statistics, tpch_streams
 
 SCALE = 0.01
 
@@ -42,6 +45,24 @@ def found(data: Data, queries: dict[str, str], folder: Path, **options: Any) -> 
 def test_ten_queries(data: Data, ten: dict[str, Content], tmp_path: Path, strategy: str, workers: int) -> None:
     options = {"strategy": strategy, "workers": workers, "statistics": tpch_statistics(SCALE)}
     assert found(data, QUERIES, tmp_path, **options) == ten
+
+
+@pytest.mark.parametrize(("strategy", "workers"), [("global", 3), ("independent", 1)])
+def test_region_and_nation_as_tables(data: Data, ten: dict[str, Content], tmp_path: Path, strategy: str, workers: int) -> None:
+    """They are there from the start, so that the results at the end are those of the whole data."""
+    tables = {name: pa.concat_tables([pq.read_table(file) for file in data.files(name)]) for name in FIXED}
+    streams = [Stream.table(s.name, dict(s.columns)) if s.name in tables else s for s in tpch_streams(QUERIES)]
+    options = {"strategy": strategy, "workers": workers, "statistics": tpch_statistics(SCALE), "tables": tables}
+    job = InProcessEngine(streams, QUERIES, uri=str(tmp_path / "checkpoint"), **options)  # type: ignore[arg-type]
+    for number in range(data.batches):
+        if number == 1:
+            job.refresh("nation", tables["nation"].slice(1).combine_chunks())  # one is gone for a moment, and back before a batch
+            job.refresh("nation", tables["nation"])
+        job.batch({name: rows for name, rows in data.batch(number).items() if name not in tables})
+    assert {name: table_content(job.results(name)) for name in QUERIES} == ten
+    stores = job.coordinator.generation.topology.stores
+    assert {store.stream for store in stores if store.join is None} >= set(FIXED)
+    assert not any(relation.stream in FIXED for store in stores if store.join is not None for relation in store.join.relations)
 
 
 def test_random_queries(data: Data, tmp_path: Path) -> None:

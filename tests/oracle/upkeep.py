@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from clash.coordinator.coordinator import Coordinator
 from clash.coordinator.lifecycle.split_points import remaining_rows
+from clash.protocol.tables import FOLDER, paths_of
 
 
 class Upkeep:
@@ -27,6 +28,9 @@ class Upkeep:
         files = {f"state/{name}" for name in driver.storage.list("state", recursive=True)}
         if self.swept and files != {record.path for record in records}:
             yield f"files that are not listed, or listed and not there: {sorted(files ^ {record.path for record in records})}"
+        tables = {f"{FOLDER}/{name}" for name in driver.storage.list(FOLDER, recursive=True)}
+        if self.swept and tables != paths_of(driver.manifest.tables):
+            yield f"files of tables that are not listed, or listed and not there: {sorted(tables ^ paths_of(driver.manifest.tables))}"
         if self.swept and len(driver.storage.list("plans")) > 2:
             yield f"{len(driver.storage.list('plans'))} topologies"
         self.old.append(sum(remaining_rows(r) for r in records if r.generation != laid[r.store].generation))

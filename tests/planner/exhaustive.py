@@ -30,6 +30,7 @@ class Exhaustive:
         self.queries, self.sizes, self.model, self.mirs, self.exact = queries, sizes, model, mirs, exact
         self.rows = cache(sizes.rows)
         self.joins = {query.join for query in queries}
+        self.tables = {relation.stream for query in queries for relation in query.tables}
         self.parts = {part for query in queries for part in self._connected(query)}
         self.order_lists: dict[tuple[SubJoin, Relation], list[tuple[SubJoin, ...]]] = {}
 
@@ -55,6 +56,14 @@ class Exhaustive:
     def _owner(self, join: SubJoin) -> Query:
         return next(query for query in self.queries if query.contains(join))
 
+    def _origins(self, relations: frozenset[Relation]) -> list[Relation]:
+        """Those whose tuples arrive: rows of tables do not."""
+        return sorted(relation for relation in relations if relation.stream not in self.tables)
+
+    def _stored(self, query: Query, relation: Relation) -> bool:
+        """Whether the query needs a store of the relation: something that arrives may probe it."""
+        return relation in query.tables or len(query.streams) > 1
+
     # ---- layouts --------------------------------------------------------------------------------------------
     def layouts(self, store: SubJoin | str) -> list[Layout]:
         """Hash by any attribute that joins something outside, in any query; under `full` also on one worker and on all."""
@@ -77,7 +86,7 @@ class Exhaustive:
     def store_rows(self, store: SubJoin | str) -> float:
         if not isinstance(store, str):
             return self.rows(store)
-        singles = {q.join.sub([r]) for q in self.queries if len(q.join.relations) > 1 for r in q.join.relations if r.stream == store}
+        singles = {q.join.sub([r]) for q in self.queries for r in q.join.relations if r.stream == store and self._stored(q, r)}
         return self.sizes.base_store_rows(sorted(singles, key=str))
 
     # ---- orders ---------------------------------------------------------------------------------------------
@@ -86,7 +95,7 @@ class Exhaustive:
         key = (join, origin)
         if key not in self.order_lists:
             query = self._owner(join)
-            inside = [p for p in self.parts if p.relations <= join.relations and query.contains(p) and (self.mirs or len(p.relations) == 1)]
+            inside = [p for p in self.parts if p.relations <= join.relations and query.contains(p) and self._may_be_probed(p)]
 
             def grow(head: frozenset[Relation]) -> Iterator[tuple[SubJoin, ...]]:
                 if head == join.relations:
@@ -100,6 +109,10 @@ class Exhaustive:
             self.order_lists[key] = sorted(grow(frozenset([origin])), key=str)
         return self.order_lists[key]
 
+    def _may_be_probed(self, part: SubJoin) -> bool:
+        """No intermediate result has a table."""
+        return len(part.relations) == 1 or (self.mirs and len(self._origins(part.relations)) == len(part.relations))
+
     # ---- the path of one tuple ------------------------------------------------------------------------------
     def follow(self, join: SubJoin, origin: Relation, order: Order, own: Layout | None) -> Iterator[tuple[object, float, int, SubJoin]]:
         """(identity of the step, its cost, whether it is a hop, what it probes) for each step; the tuple starts where `own` places it."""
@@ -112,7 +125,9 @@ class Exhaustive:
             known = any(attribute in c and any(a.relation in bound for a in c) for c in head.classes)
             stays = model.workers == 1 or self._stays(placement, layout, attribute, i, head)
             before = join.sub(bound)
-            cost = model.step(layout, self.rows(before) / len(bound), known or layout.kind != "hash", stays, placement == "every")
+            cost = model.step(
+                layout, self.rows(before) / len(self._origins(bound)), known or layout.kind != "hash", stays, placement == "every"
+            )
             if layout == ONE:
                 placement = "one"
             elif layout != ALL:
@@ -150,8 +165,8 @@ class Exhaustive:
     # ---- all plans ------------------------------------------------------------------------------------------
     def best(self, below: float = math.inf) -> float:
         """The least cost of all plans; infinite if no plan costs less than `below`, which prunes most of the search."""
-        streams = sorted({r.stream for q in self.queries if len(q.join.relations) > 1 for r in q.join.relations})
-        needs = [(join, origin, False) for join in sorted(self.joins, key=str) for origin in sorted(join.relations)]
+        streams = sorted({r.stream for q in self.queries for r in q.join.relations if self._stored(q, r)})
+        needs = [(join, origin, False) for join in sorted(self.joins, key=str) for origin in self._origins(join.relations)]
         always = self.model.round_cost + self._ahead(needs, {})
         self.least = below
         for layouts, spent in self._base_layouts(streams, {}, always):
@@ -184,6 +199,8 @@ class Exhaustive:
         return [tuple(candidates)] if not self.model.full else list(sets)
 
     def _store_cost(self, store: SubJoin | str, layouts: tuple[Layout, ...]) -> float:
+        if store in self.tables:
+            return sum(self.model.table(layout, self.store_rows(store)) for layout in layouts)
         width = 1 if isinstance(store, str) else len(store.relations)
         return sum(self.model.store(layout, self.store_rows(store), width, not isinstance(store, str)) for layout in layouts)
 

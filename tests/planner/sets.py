@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import math
 import random
+import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
+from hypothesis import assume
 from hypothesis import strategies as st
 
 import clash
@@ -40,13 +42,22 @@ class Job:
     statistics: clash.Statistics
     options: Mapping[str, Any]
     declared: bool
+    tables: frozenset[str] = frozenset()
+    """The streams that are tables instead."""
+
+    @property
+    def streams(self) -> list[clash.Stream] | None:
+        if not self.declared:
+            return None
+        return [clash.Stream.table(s.name, dict(s.columns)) if s.name in self.tables else s for s in STREAMS]
 
     def plan(self, **more: Any) -> Plan:
-        return clash.optimize(self.queries, self.statistics, streams=STREAMS if self.declared else None, **{**self.options, **more})
+        return clash.optimize(self.queries, self.statistics, streams=self.streams, **{**self.options, **more})
 
     def exhaustive(self, below: float = math.inf) -> float:
         """The cost of the best plan, by trying all plans that cost less than `below`."""
-        parsed, used = parse_queries(self.queries, {s.name: s for s in STREAMS} if self.declared else None)
+        declared = self.streams
+        parsed, used = parse_queries(self.queries, None if declared is None else {s.name: s for s in declared})
         model = CostModel(self.options["cost"], self.options["workers"], self.options["layouts"])
 
         def comparable(equal: EqualityClass) -> bool:
@@ -100,9 +111,16 @@ def sql(draw: st.DrawFn, relations: int) -> str:
 
 
 @st.composite
-def jobs(draw: st.DrawFn, cost: str, layouts: str, sizes: tuple[tuple[int, ...], ...], workers: tuple[int, ...] = (1, 2, 4)) -> Job:
-    """`sizes`: how many relations the queries may have, e.g. `((3,), (2, 3))`."""
-    declared = draw(st.booleans())
+def jobs(
+    draw: st.DrawFn,
+    cost: str,
+    layouts: str,
+    sizes: tuple[tuple[int, ...], ...],
+    workers: tuple[int, ...] = (1, 2, 4),
+    declared: bool | None = None,
+) -> Job:
+    """`sizes`: how many relations the queries may have, e.g. `((3,), (2, 3))`; `declared`: whether streams are, drawn if not given."""
+    declared = draw(st.booleans()) if declared is None else declared
     form = sql if declared else short_form
     texts = {f"q{i}": draw(form(size)) for i, size in enumerate(draw(st.sampled_from(sizes)))}
     rates = draw(st.fixed_dictionaries(dict.fromkeys(COLUMNS, st.sampled_from((10, 100, 1000, 7.5, 0)))))
@@ -118,6 +136,17 @@ def jobs(draw: st.DrawFn, cost: str, layouts: str, sizes: tuple[tuple[int, ...],
         "mirs": draw(st.sampled_from((True, True, False))),
     }
     return Job(texts, statistics, {**options, "time_limit": 60.0}, declared)
+
+
+@st.composite
+def jobs_with_tables(draw: st.DrawFn, cost: str, layouts: str, sizes: tuple[tuple[int, ...], ...]) -> Job:
+    """Every query reads a stream, and windows are those of streams."""
+    job = draw(jobs(cost, layouts, sizes, declared=True))
+    tables = draw(st.frozensets(st.sampled_from("RSTU"), min_size=1, max_size=2))
+    for text in job.queries.values():
+        names = re.findall(r"(?:FROM|JOIN) ([RSTU]) ", text)
+        assume(not tables.issuperset(names) and not ("WINDOW" in text and names[0] in tables))
+    return replace(job, tables=tables)
 
 
 def chains(seed: int, queries: int, relations: tuple[int, int], streams: int = 12) -> tuple[dict[str, str], clash.Statistics]:

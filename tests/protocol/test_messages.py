@@ -15,12 +15,13 @@ from clash.protocol.containers import BackfillRange, ContainerRecord, LayoutVers
 from clash.protocol.messages import (
     REPORT_KIND,
     STORE_CHANGES_KIND,
-    pack_block,
+    block_payload,
+    packed,
+    read_block,
     read_report,
     read_store_changes,
     report_message,
     store_changes_message,
-    unpack_block,
 )
 from clash.protocol.reports import IngestReport, ProbeCount, Report, ResultFile, RoundReport, StoreChanges
 from clash.protocol.result_files import file_location, file_name, origin_of, published_path, staged_path
@@ -56,13 +57,13 @@ def test_a_batch_spec_reaches_the_tasks_unchanged() -> None:
 def test_a_report_reaches_the_coordinator_unchanged(report: Report) -> None:
     worker, kind, payload = report_message(2, report)
     assert (worker, kind) == (2, REPORT_KIND)
-    assert read_report(payload) == report
+    assert read_report(payload) == read_report(packed(payload)) == report
 
 
 def test_store_changes_reach_the_next_round_unchanged() -> None:
     worker, kind, payload = store_changes_message(1, CHANGES)
     assert (worker, kind) == (1, STORE_CHANGES_KIND)
-    assert read_store_changes(payload) == CHANGES
+    assert read_store_changes(payload) == read_store_changes(packed(payload)) == CHANGES
     assert RoundReport(1, CHANGES, (), {}, {}).round == CHANGES.round
 
 
@@ -71,11 +72,13 @@ def test_a_block_reaches_another_worker_unchanged(start: int, rows: int) -> None
     schema = pa.schema([("#arrival", pa.int64()), ("R.s", pa.string()), ("#for e1", pa.bool_())])
     columns = {"#arrival": pa.array([1, 2, 3]), "R.s": pa.array(["x", None, "ü"]), "#for e1": pa.array([True, False, None])}
     block = Block(3, {**columns, "not sent": pa.array([1, 2, 3])}).slice(start, rows)
-    again = unpack_block(bytes(pack_block(block, schema)), schema)
-    assert again.rows == rows
-    assert {name: column.to_pylist() for name, column in again.columns.items()} == {
-        name: column.slice(start, rows).to_pylist() for name, column in columns.items()
-    }
+    payload = block_payload(block, schema)
+    for arrived in (payload, bytes(packed(payload))):
+        again = read_block(arrived, schema)
+        assert again.rows == rows
+        assert {name: column.to_pylist() for name, column in again.columns.items()} == {
+            name: column.slice(start, rows).to_pylist() for name, column in columns.items()
+        }
 
 
 def test_result_files_are_staged_beside_where_they_are_published() -> None:

@@ -13,9 +13,8 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-import job
-
 import clash
+import job
 
 COLUMNS = {"R": "a bigint, x bigint", "S": "a bigint, b bigint", "T": "b bigint, y bigint"}
 TWO = "SELECT R.x, S.a, S.b FROM R JOIN S ON R.a = S.a"

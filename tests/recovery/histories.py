@@ -67,10 +67,10 @@ def play(spark: Any, data: Path, asked: dict[str, Any]) -> dict[str, Any]:
 class Changing(Coordinator):
     """Asks before it decides, as late as a user can; a batch that is on record has been asked for already."""
 
-    def __init__(self, case: Case, ask: Asking, uri: str, job: Any, timezone: str, check: Any = None, fence: Any = None) -> None:
+    def __init__(self, case: Case, ask: Asking, uri: str, job: Any, timezone: str, check: Any, fence: Any, read_table: Any) -> None:
         self._case, self._ask_for = case, ask
         plan = None if case.setting.plan_seed is None else plan_of(case)
-        super().__init__(uri, job, timezone, plan, Tuning(**dict(case.setting.options)), check, fence or (lambda: None))
+        super().__init__(uri, job, timezone, plan, Tuning(**dict(case.setting.options)), check, fence, read_table)
         self.plan_override = self._random_plan
 
     def begin(self, batch: int, now: int, partitions: int, seal: SparkSeal | None = None) -> BatchSpec | None:

@@ -14,9 +14,8 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).parent))
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-import job
-
 import clash
+import job
 
 QUERIES = {
     "pairs": "SELECT R.a, R.x, S.y FROM R JOIN S ON R.a = S.a",

@@ -14,9 +14,8 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).parent))
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-import job
-
 import clash
+import job
 import servers
 
 TEXT = "SELECT R.k, R.x, S.y FROM R JOIN S ON R.k = S.k"

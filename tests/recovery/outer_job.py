@@ -10,9 +10,8 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).parent))
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from job import environment, session, tell
-
 import clash
+from job import environment, session, tell
 
 JOINED = "FROM R JOIN S ON R.a = S.a"
 QUERIES = {"files": f"SELECT S.b, count(*) AS n, sum(R.x) AS x {JOINED} GROUP BY S.b", "kept": f"SELECT count(*) AS n {JOINED}"}

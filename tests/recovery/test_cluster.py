@@ -28,7 +28,7 @@ def test_an_executor_is_killed(tmp_path: Path) -> None:
     with running(tmp_path, CLUSTER, **cluster_environment(tmp_path)) as process:
         process.ask()
         with reader.watching():
-            executor = kill_in_batch(process, reader, 4)  # it has several tasks (`Alternating`)
+            executor = kill_in_batch(process, reader, 3)  # it has several tasks (`Alternating`)
             answer = process.answer()
         assert executor not in processes(process.process.pid, EXECUTOR)
         assert "Spark lost a process, or its jobs were cancelled; the batch is run again" in process.log()

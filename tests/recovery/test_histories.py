@@ -21,12 +21,14 @@ from . import fitted, histories, test_changes
 from .process import Process, running
 
 JOB = Path(histories.__file__)
-SEEDS = (35, 82, 323, 398, 49, 116, 168, 173, 191, 257)  # for what they have: see test_what_the_histories_have
+SEEDS = (35, 82, 38, 60, 157, 168, 410, 435, 446, 477)  # for what they have: see test_what_the_histories_have
 WORKER = ("ingest-start", "ingest-end", "round-start", "round-stored", "round-results", "round-end")
 SOURCES = ("before-sources", "between-sources")  # these need a stream that is added at run time
 TRANSACTION = ("before-transaction", "in-transaction", "after-transaction")  # these need a sink in another system: test_kafka.py
 OUTER = ("before-outer-sink", "after-outer-sink")  # these need an outer query: test_outer_queries.py
-DRIVER = tuple(sorted(failpoints.NAMES - {*WORKER, *SOURCES, *TRANSACTION, *OUTER}))
+PROJECTION = ("before-projection", "projection-results", "after-projection")  # these need a projection: test_projections.py
+TABLES = ("after-table-files",)  # this needs a reference table: test_tables.py
+DRIVER = tuple(sorted(failpoints.NAMES - {*WORKER, *SOURCES, *TRANSACTION, *OUTER, *PROJECTION, *TABLES}))
 
 
 @cache
@@ -98,7 +100,7 @@ def driver_killed(process: Process, point: str, seed: int, time: int) -> None:
 
 def test_all_points_are_played() -> None:
     """Here, or on a job that streams are added to."""
-    assert {*WORKER, *DRIVER, *SOURCES, *TRANSACTION, *OUTER} == failpoints.NAMES
+    assert {*WORKER, *DRIVER, *SOURCES, *TRANSACTION, *OUTER, *PROJECTION, *TABLES} == failpoints.NAMES
     assert set(SOURCES) <= {point.partition("@")[0] for point in test_changes.POINTS}
     assert len(SEEDS) >= len(DRIVER)  # each has a checkpoint of its own
 

@@ -46,7 +46,7 @@ def stream_of(spark: Any) -> Any:
     [
         (lambda e, s: e.stream("T", s.range(3)), "not a stream"),
         (lambda e, s: e.stream("T", "rate"), "not a DataFrame"),
-        (lambda e, s: e.stream("R", stream_of(s)), "a stream of that name"),
+        (lambda e, s: e.stream("R", stream_of(s)), "a stream or table of that name"),
         (lambda e, s: e.stream("T", stream_of(s).selectExpr("value AS a", "value AS A")), "two columns of one name"),
         (lambda e, s: e.stream("T", stream_of(s), time="ts"), "time column"),
         (lambda e, s: e.stream("T", stream_of(s), time="timestamp", idle="1 minute"), "idle needs lateness"),

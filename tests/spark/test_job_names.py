@@ -29,6 +29,7 @@ def test_query_jobs_and_stages(
     monkeypatch.setattr(job_names, "is_shown", lambda settings: True)
     monkeypatch.setattr(batch_function, "TaskChoice", TaskChoice)
     monkeypatch.setattr(TaskChoice, "is_one_task", lambda *_: one_task)
+    monkeypatch.setattr(TaskChoice, "is_for_driver", lambda *_: False)
 
     def engine(folder: str) -> Any:
         made = clash.Engine(spark, folder, workers=2, name="shop")

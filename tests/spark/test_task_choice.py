@@ -42,3 +42,12 @@ def test_the_choice_does_not_flip_at_the_limit(before: bool) -> None:
         choice.observe(30_000, 0, 2 * 0.027)  # one stage more costs what two cores gain
     assert choice.is_one_task(0 if before else 60_000, 1, 2) == before
     assert choice.is_one_task(30_000, 1, 2) == before
+
+
+def test_the_driver_does_small_batches_itself() -> None:
+    choice = TaskChoice()
+    assert choice.is_for_driver(1_000)
+    assert not choice.is_for_driver(20_000)
+    choice.had_too_many_matches(1_000)
+    assert not choice.is_for_driver(1_000)
+    assert choice.is_for_driver(10)

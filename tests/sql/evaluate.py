@@ -22,6 +22,8 @@ Row = Mapping[str, Any]
 
 def run(query: Query, tables: Mapping[str, Sequence[Row]]) -> Counter[tuple[Any, ...]]:
     """The multiset of results by brute force, without windows."""
+    if query.added:
+        return sum((run(branch, tables) for branch in query.branches), Counter())
     relations = [relation for _, relation in query.aliases]
     results: Counter[tuple[Any, ...]] = Counter()
     for rows in itertools.product(*(tables[relation.stream] for relation in relations)):
@@ -128,7 +130,8 @@ _STRICT: dict[str, Any] = {
     "length": len,
     "concat": lambda *parts: "".join(parts),
     "hour": lambda a: a.hour,
-    "cast": lambda a: a.date(),  # the only cast that is needed: of a timestamp_ntz to a date
+    # the casts that are needed: of a timestamp_ntz to a date, and of an integer to a wider one, which UNION ALL adds
+    "cast": lambda a: a.date() if isinstance(a, datetime) else a,
     "trim": lambda a: a.strip(" "),
     "substring": lambda a, start, length: a[start - 1 : start - 1 + length],
 }

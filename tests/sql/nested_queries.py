@@ -1,5 +1,5 @@
-"""Random queries with derived tables, common tables, column lists, USING, NATURAL and joins in parentheses, in the common SQL of Spark and
-DuckDB. Numbers are called k0, k1, …, texts s0, s1, …, so that columns of one name always have comparable types."""
+"""Random queries with derived tables, common tables, UNION ALL, column lists, USING, NATURAL and joins in parentheses, in the common SQL of
+Spark and DuckDB. Numbers are called k0, k1, …, texts s0, s1, …, so that columns of one name always have comparable types."""
 
 from __future__ import annotations
 
@@ -24,12 +24,13 @@ class Generator:
     random: Random
     common: list[Table] = field(default_factory=list)
     names: int = 0
+    unions: int = 0
 
     def query(self) -> str:
         for _ in range(self.random.randrange(3)):
             self.common.append(self._common())
         clauses = ", ".join(table.text for table in self.common)
-        text, _ = self._select(2)
+        text, _ = self._union(1) if self._takes_union(0.1) else self._select(2)
         return f"WITH {clauses} {text}" if clauses else text
 
     def _fresh(self, letter: str) -> str:
@@ -37,7 +38,7 @@ class Generator:
         return f"{letter}{self.names}"
 
     def _common(self) -> Table:
-        text, columns = self._select(1)
+        text, columns = self._union(1) if self._takes_union(0.3) else self._select(1)
         name = self._fresh("q")
         return Table(f"{name} AS ({text})", name, columns)
 
@@ -54,7 +55,7 @@ class Generator:
                 rest = {"R": ", ts", "S": ", ts", "T": ", ok"}[stream]
                 return Table(f"{stream} AS {alias}({', '.join(columns)}{rest})", alias, columns)
             return Table(f"{stream} {alias}", alias, columns)
-        text, columns = self._select(depth - 1)
+        text, columns = self._union(depth - 1) if self._takes_union(0.25) else self._select(depth - 1)
         if self.random.random() < 0.3:
             columns = {f"{'k' if kind[0] == 'number' else 's'}{n + 5}": kind for n, kind in enumerate(columns.values())}
             return Table(f"({text}) AS {alias}({', '.join(columns)})", alias, columns)
@@ -82,6 +83,25 @@ class Generator:
             columns[name] = (kind, plain and not computed)
         where = [self._condition(found) for _ in range(self.random.randrange(3))]
         return f"SELECT {', '.join(items)} FROM {text}" + (f" WHERE {' AND '.join(where)}" if where else ""), columns
+
+    def _takes_union(self, share: float) -> bool:
+        """One in a query at most: one that is used twice has four combinations, and more of them quickly too many."""
+        takes = self.unions == 0 and self.random.random() < share
+        self.unions += takes
+        return takes
+
+    def _union(self, depth: int) -> tuple[str, dict[str, tuple[str, bool]]]:
+        """Two or three SELECTs of as many columns of the same kinds; the first names them."""
+        found = [self._select(depth)]
+        kinds = [kind for kind, _ in found[0][1].values()]
+        while len(found) < self.random.choice([2, 2, 3]):
+            text, columns = self._select(depth)
+            if [kind for kind, _ in columns.values()] == kinds:
+                found.append((text, columns))
+        plain = [all(p for _, p in column) for column in zip(*(columns.values() for _, columns in found), strict=True)]
+        columns = {name: (kind, is_plain) for name, kind, is_plain in zip(found[0][1], kinds, plain, strict=True)}
+        texts = [f"({text})" if self.random.random() < 0.2 else text for text, _ in found]
+        return " UNION ALL ".join(texts), columns
 
     def _join(self, left: str, tables: list[Table], right: Table) -> tuple[str, set[str]]:
         """Joined on a column of streams on both sides, by USING or NATURAL where the names allow it."""

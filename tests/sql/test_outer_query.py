@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import pytest
 
+from clash.errors import QueryError
 from clash.model.outer_query import EventTime
 from clash.model.query import Query
 from clash.model.relation import Relation
 from clash.model.stream import Stream
 from clash.sql import parse_query
+
+from .streams import STREAMS as PLAIN
 
 STREAMS = {
     "o": Stream.of("o", {"id": "bigint", "ts": "timestamp", "total": "double", "Name": "string"}, time="ts"),
@@ -86,3 +89,62 @@ def test_the_event_time_that_it_groups_by(text: str, event_time: EventTime | Non
     outer = parsed(text)[0].outer
     assert outer is not None
     assert outer.event_time == event_time
+
+
+_NESTED = {
+    "SELECT k FROM (SELECT a AS k, count(*) AS n FROM R GROUP BY a) g WHERE n > 3": (
+        "SELECT `a` AS k, count(*) AS n FROM join_core GROUP BY `a`",
+        "SELECT k FROM (SELECT * FROM join_groups) g WHERE n > 3",
+    ),
+    "WITH f AS (SELECT a FROM R), g AS (SELECT DISTINCT a FROM f) SELECT x.a FROM g x JOIN g y ON x.a < y.a": (
+        "SELECT `a` AS `a` FROM join_core GROUP BY ALL",
+        "WITH g AS (SELECT * FROM join_groups) SELECT x.a FROM g x JOIN g y ON x.a < y.a",
+    ),
+    "WITH g AS (SELECT a, count(*) AS n FROM R GROUP BY a) SELECT a, n FROM g UNION ALL SELECT NULL, max(n) FROM g": (
+        "SELECT `a` AS `a`, count(*) AS n FROM join_core GROUP BY `a`",
+        "WITH g AS (SELECT * FROM join_groups) SELECT a, n FROM g UNION ALL SELECT NULL, max(n) FROM g",
+    ),
+    "SELECT max(n) AS m FROM (SELECT u.a, count(*) AS n FROM (SELECT a FROM R UNION ALL SELECT a FROM S) u GROUP BY u.a)": (
+        "SELECT `u.a` AS `a`, count(*) AS n FROM join_core GROUP BY `u.a`",
+        "SELECT max(n) AS m FROM (SELECT * FROM join_groups)",
+    ),
+}
+
+
+_NESTED |= {
+    "SELECT R.a, sum(b) * 100 / sum(sum(b)) OVER (PARTITION BY a) AS share, rank() OVER (ORDER BY count(*)) FROM R GROUP BY R.a": (
+        "SELECT `r.a` AS `_0`, sum(`b`) AS `_1`, count(*) AS `_2` FROM join_core GROUP BY `r.a`",
+        "SELECT `_0` AS `a`, `_1` * 100 / sum(`_1`) OVER (PARTITION BY `_0`) AS share, rank() OVER (ORDER BY `_2`) AS "
+        "`rank() OVER (ORDER BY count(*))` FROM join_groups",
+    ),
+    "SELECT k FROM (SELECT a % 5 AS k, avg(sum(b)) OVER (PARTITION BY grouping(a % 5)) AS m FROM R GROUP BY ROLLUP(a % 5)) t WHERE m > 1": (
+        "SELECT `a` % 5 AS `_0`, sum(`b`) AS `_1`, grouping(`a` % 5) AS `_2` FROM join_core GROUP BY ROLLUP(`a` % 5)",
+        "SELECT k FROM (SELECT `_0` AS k, avg(`_1`) OVER (PARTITION BY `_2`) AS m FROM join_groups) t WHERE m > 1",
+    ),
+}
+
+
+@pytest.mark.parametrize("text", _NESTED)
+def test_groups_inside_of_a_query(text: str) -> None:
+    for branch in parse_query("q", text, PLAIN).branches:
+        assert branch.outer is not None
+        assert (branch.outer.sql, branch.outer.final) == _NESTED[text]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT S.b FROM (SELECT DISTINCT a FROM R) d JOIN S USING (a)",  # groups and a stream
+        "SELECT n FROM (SELECT count(*) AS n FROM R) x CROSS JOIN (SELECT count(*) AS m FROM S) y",  # two sets of groups
+        "WITH f AS (SELECT a FROM R), g AS (SELECT a, count(*) AS n FROM f GROUP BY a) SELECT g.n FROM g JOIN f USING (a)",
+        "WITH g AS (SELECT a, count(*) AS n FROM R GROUP BY a) SELECT a FROM R",  # not used, and not valid as a join
+        "SELECT n FROM (SELECT a, count(*) AS n FROM R WHERE a IN (SELECT a FROM S) GROUP BY a)",
+        "SELECT n FROM (SELECT count(*) AS n FROM R GROUP BY a) ORDER BY n",
+        "SELECT n FROM (SELECT count(*) AS n FROM R GROUP BY a) LIMIT 3",
+        "SELECT a, sum(b) OVER () AS s FROM R",
+        "SELECT a, b, sum(sum(b)) OVER () AS s FROM R GROUP BY a",
+    ],
+)
+def test_more_than_selects_over_one_set_of_groups(text: str) -> None:
+    with pytest.raises(QueryError, match="not supported"):
+        parse_query("q", text, PLAIN)

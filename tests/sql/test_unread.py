@@ -29,6 +29,7 @@ _SAMPLES = [
     "SELECT greatest(a, b) AS c, least(a, b) AS d, year(ts) AS e, month(ts) AS f, day(ts) AS g, dayofmonth(ts) AS h FROM R",
     "SELECT hour(ts) AS c, minute(ts) AS d, second(ts) AS e, CAST(a AS decimal(10,2)) AS f, a::int AS g, int(x) AS h, r'x' AS i FROM R",
     "WITH q(k) AS (SELECT a FROM R) SELECT d.p, q.k AS l FROM (SELECT a AS p FROM S WHERE b > 1) AS d(p) JOIN (q CROSS JOIN T) ON p = k",
+    "SELECT u.k FROM (SELECT a AS k FROM R UNION ALL SELECT a FROM S) u",
     "SELECT pmod(a, 2) AS c, extract(YEAR FROM ts) AS d, ltrim('x', name) AS e, name ILIKE 'a%' AS f, position('a' IN name) AS g FROM R",
     "SELECT a div b AS c, a & b AS d, a | b AS e, a ^ b AS f, ~a AS g, ts + INTERVAL 1 MONTH AS h FROM R",
     "SELECT NULLIF(a, 1) AS f, DATE '2024-01-01' AS e, 'a' 'b' AS d FROM R NATURAL JOIN T",

@@ -19,7 +19,7 @@ from clash.plan.topology import Topology
 from clash.plan.visibility import VisibilityBounds
 from clash.protocol.batch import BatchSpec, Tuning
 from clash.protocol.containers import ContainerRecord, LayoutVersion
-from clash.protocol.messages import Message, unpack_block
+from clash.protocol.messages import Message, read_block
 from clash.protocol.reports import StoreChanges
 from clash.state.storage import Storage, open_storage
 from clash.topology.build import build_topology
@@ -148,6 +148,6 @@ def received(found: Checkpoint, messages: Iterable[Message]) -> dict[str, list[t
     for worker, kind, payload in messages:
         if kind in found.plan.channels:
             schema = found.plan.channel_schemas[kind]
-            batch = unpack_block(payload, schema).to_batch(schema)
+            batch = read_block(payload, schema).to_batch(schema)
             by_channel.setdefault(kind, []).extend((worker, row) for row in batch.to_pylist())
     return by_channel

@@ -13,7 +13,7 @@ from clash.model.relation import Attribute, Relation
 from clash.plan.physical import Channel, TypedColumn
 from clash.plan.topology import Address, AddressKind
 from clash.protocol.batch import BatchSpec
-from clash.protocol.messages import Message, unpack_block
+from clash.protocol.messages import Message, read_block
 from clash.workers.loaded_plan import arrow_schema
 from clash.workers.routing import scatter
 
@@ -52,7 +52,7 @@ def by_worker(messages: list[Message]) -> dict[int, list[str]]:
     rows: dict[int, list[str]] = {}
     for worker, kind, payload in messages:
         assert kind == "c"
-        rows.setdefault(worker, []).extend(unpack_block(payload, SCHEMA).columns["R.s"].to_pylist())
+        rows.setdefault(worker, []).extend(read_block(payload, SCHEMA).columns["R.s"].to_pylist())
     return rows
 
 
@@ -104,7 +104,7 @@ def test_messages_are_bounded_and_their_union_is_complete(kind: AddressKind, lim
     messages = sent(kind, 2, message_bytes=limit)
     assert by_worker(messages) == by_worker(sent(kind, 2))
     for message in messages:
-        block = unpack_block(message.payload, SCHEMA)
+        block = read_block(message.payload, SCHEMA)
         assert block.rows == 1 or concat([block]).nbytes <= limit + 8  # offsets of a text column are one more than its rows
 
 

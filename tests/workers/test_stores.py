@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Iterator
 
 import pytest
 from hypothesis import given, settings
@@ -16,7 +17,8 @@ from clash.protocol.reports import StoreChanges
 from clash.state.container import read_container
 from clash.workers import stored_container
 from clash.workers import stores as stores_module
-from clash.workers.stores import WorkerStores, merged_at_once
+from clash.workers.merge_policy import MergePolicy
+from clash.workers.stores import WorkerStores
 
 from .batches import SECOND, Checkpoint, after, arrival, arrivals, checkpoint, new_uri, seen, stored, stream
 
@@ -27,6 +29,14 @@ WIDER = "SELECT R.v, S.v AS w, S.s FROM R JOIN S ON R.b = S.b"
 def one_worker(text: str = JOIN, window: str | None = None, uri: str | None = None, workers: int = 1) -> Checkpoint:
     plan = clash.optimize({"q": text}, streams=[stream("R", window), stream("S", window)], workers=workers, time_limit=0.0)
     return checkpoint(plan, uri=uri)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def merge_by_twos() -> Iterator[None]:
+    """The policy itself is tested in test_merge_policy.py."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(stores_module, "merge_policy", lambda spec, store, rows: MergePolicy(0, 2))
+        yield
 
 
 @pytest.fixture(scope="module")
@@ -146,6 +156,18 @@ def test_rows_that_expire_apart_are_stored_apart(windowed: Checkpoint, times: li
     assert merged(windowed, [1, 1], 3, times, time) == expected
 
 
+def test_a_cheap_container_expires_although_more_comes(windowed: Checkpoint, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each batch expires with the one before it, but not with all before it."""
+    monkeypatch.setattr(stores_module, "merge_policy", lambda spec, store, rows: MergePolicy(100, 16))
+    records: tuple[ContainerRecord, ...] = ()
+    for number in range(12):
+        stores = WorkerStores(windowed.spec(*records), 0, 1)
+        stores.add(windowed.copy("s_S"), stored(windowed, "s_S", [number], time=5 * number))
+        records = after(records, stores.close())
+    starts = [0, 15 * SECOND, 30 * SECOND, 45 * SECOND]
+    assert [(record.rows, record.time_ranges) for record in records] == [(3, ((start, start + 10 * SECOND),)) for start in starts]
+
+
 def test_where_nothing_expires_event_times_do_not_matter(unbounded: Checkpoint) -> None:
     assert merged(unbounded, [1, 1], 3, [0, 10**6], 0) == [0, 1]
 
@@ -175,8 +197,8 @@ def test_a_store_has_few_containers_of_falling_sizes(unbounded: Checkpoint, batc
         assert len(sizes) <= math.log(total, 1.5) + 1
 
 
-def test_large_batches_are_merged_by_fours(unbounded: Checkpoint, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stores_module, "merged_at_once", lambda rows: 4)
+def test_containers_are_merged_by_fours(unbounded: Checkpoint, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stores_module, "merge_policy", lambda spec, store, rows: MergePolicy(0, 4))
     records: tuple[ContainerRecord, ...] = ()
     for batch in range(1, 22):
         stores = WorkerStores(unbounded.spec(*records), 0, 1)
@@ -187,8 +209,22 @@ def test_large_batches_are_merged_by_fours(unbounded: Checkpoint, monkeypatch: p
         assert sizes == [16] * (batch // 16) + [4] * (batch % 16 // 4) + [1] * (batch % 4)
 
 
-def test_small_batches_have_fewer_containers_than_large_ones() -> None:
-    assert [merged_at_once(rows) for rows in (1, 100, 1_000, 10_000, 100_000)] == [2, 2, 2, 4, 4]
+@pytest.mark.parametrize(
+    ("sizes", "new", "expected"),
+    [
+        ([5], 1, [0]),  # larger than what arrives, but cheap
+        ([6], 1, []),
+        ([9, 5, 2], 1, [1, 2]),
+        ([5, 6, 5], 1, [2]),  # the first would be cheap, but does not come next
+        ([8, 5], 4, [1]),  # what is left are not four of a similar size
+        ([12, 12, 12, 5], 3, [0, 1, 2, 3]),
+    ],
+)
+def test_cheap_containers_are_merged_at_once(
+    unbounded: Checkpoint, monkeypatch: pytest.MonkeyPatch, sizes: list[int], new: int, expected: list[int]
+) -> None:
+    monkeypatch.setattr(stores_module, "merge_policy", lambda spec, store, rows: MergePolicy(5, 4))
+    assert merged(unbounded, sizes, new) == expected
 
 
 # ---- changes of an earlier round ---------------------------------------------------------------------------------

@@ -7,7 +7,10 @@ imports what it needs when it runs.
 |---|---|
 | `main` | the application, its options and its commands |
 | `report` | how a user's mistake is reported: what, detail, hint |
-| `explain`, `jobfile`, `paint` | `clash explain`, the job files it reads, and the colours of its output |
+| `init`, `check` | `clash init`; `clash check`, `diff`, `schema` and `script`: a job file before it runs |
+| `run_job`, `live_view`, `logs`, `submit` | `clash run`, what it shows and logs, and the program for spark-submit |
+| `remote`, `target`, `client` | commands against a run, how they find it, and their requests |
+| `explain`, `jobfile`, `paint` | `clash explain`, the files of SQL it reads, and the colours of its output |
 | `demo`, `demo_data`, `demo_run` | `clash demo`: the story, the generated data, the run on Spark and its check |
 | `checkpoint` | `clash checkpoint`: work on a checkpoint from outside of a run |
 | `row_content` | fingerprints of results, to compare them with DuckDB's |

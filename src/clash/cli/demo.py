@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from clash.errors import ClashError
+from clash.errors import ClashError, OptionError
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
 WIDTH = 100
 WINDOW = "10 minutes"
+MINUTES, HELD_MINUTES = 50, 240
 FOLLOWED = "orders"  # the stream whose probe tree is shown
 
 # name → columns, and the number of tuples that arrive within the window
@@ -66,7 +68,8 @@ QUERIES: dict[str, tuple[str, str]] = {
     ),
 }
 
-# one more query, whose cost beside the others is estimated with `Plan.what_if`
+# one more query, whose cost beside the others is estimated with `Plan.what_if`, and which is added while the others run
+ADDITIONAL_NAME = "browsing"
 ADDITIONAL_QUERY = (
     "who clicked around before writing in?",
     "SELECT page, subject, order_id\nFROM tickets JOIN orders USING (customer_id) JOIN clicks USING (customer_id)",
@@ -75,40 +78,68 @@ ADDITIONAL_QUERY = (
 
 def demo(
     workers: Annotated[int, typer.Option(min=1, max=64, help="Workers that the stores are partitioned over.")] = 4,
-    minutes: Annotated[int, typer.Option(min=1, max=1000, help="Minutes of the shop's time; a minute takes 0.6 seconds.")] = 20,
+    minutes: Annotated[
+        int | None,
+        typer.Option(min=1, max=1000, show_default="50, with --hold 240", help="Minutes of the shop's time; a minute takes 0.6 seconds."),
+    ] = None,
+    ui: Annotated[
+        str | None,
+        typer.Option("--ui", metavar="HOST:PORT", help="Where the page listens.", show_default="127.0.0.1:4242 or the next free"),
+    ] = None,
+    no_ui: Annotated[bool, typer.Option("--no-ui", metavar="", help="No page.")] = False,
+    hold: Annotated[bool, typer.Option("--hold", metavar="", help="Longer data, and keep the page open at the end, until Ctrl-C.")] = False,
 ) -> None:
-    """Run five joins over a web shop's streams on local Spark: planned together, shown live, and checked against DuckDB."""
+    """Run five joins over a web shop's streams on local Spark: planned together, shown live on a page, and checked against DuckDB.
+
+    One more query is added while the others run, and the data changes so much that the plan adapts."""
     from rich.console import Console
 
     import clash
 
     try:
+        from clash.cli.demo_data import Surge
         from clash.cli.demo_run import Shop, run_shop
     except ModuleNotFoundError as error:
         raise ClashError("a package is missing", error.name or "a module", "pip install 'clash-on-spark[bench]'") from None
+    if no_ui and (ui is not None or hold):
+        raise OptionError("--no-ui excludes the options of the page", "--ui or --hold", "leave one of them out")
 
     console = Console(highlight=False)
     console.width = min(console.width, WIDTH) if console.is_terminal else WIDTH
+    length = minutes or (HELD_MINUTES if hold else MINUTES)
     shop = Shop(
         streams=tuple(clash.Stream.of(name, columns, time="ts", window=WINDOW) for name, (columns, _) in STREAMS.items()),
         statistics=clash.Statistics(rates={name: rate for name, (_, rate) in STREAMS.items()}, selectivities=SELECTIVITIES),
-        questions={name: question for name, (question, _) in QUERIES.items()},
+        questions={name: question for name, (question, _) in {**QUERIES, ADDITIONAL_NAME: ADDITIONAL_QUERY}.items()},
         queries={name: sql for name, (_, sql) in QUERIES.items()},
         window=WINDOW,
-        minutes=minutes,
+        minutes=length,
         workers=workers,
+        added=(ADDITIONAL_NAME, ADDITIONAL_QUERY[1]),
+        surge=Surge(round(length * 0.4), 40),
     )
     _show_problem(console)
     # time_limit=0 is the heuristic alone: the plan that the engine itself starts with
     plan = clash.optimize(shop.queries, shop.statistics, streams=shop.streams, workers=workers, time_limit=0)
     _show_tuple(console, plan)
     _show_saving(console, plan)
-    _title(console, f"{minutes} minutes of the shop, on Spark on this machine")
-    results = run_shop(console, shop)
-    console.print(
-        f"[bold green]Checked:[/] all {sum(results.values()):,} results of {len(results)} queries equal"
-        " those of DuckDB's batch joins over the same files."
-    )
+    _title(console, f"{length} minutes of the shop, on Spark on this machine")
+    with run_shop(console, shop, ui, has_page=not no_ui) as (results, url):
+        console.print(
+            f"[bold green]Checked:[/] all {sum(results.values()):,} results of {len(results)} queries equal"
+            " those of DuckDB's batch joins over the same files."
+        )
+        if hold:
+            _hold(console, url)
+
+
+def _hold(console: Console, url: str | None) -> None:
+    console.print(f"The page stays open until Ctrl-C: [cyan]{url}", soft_wrap=True)
+    try:
+        while True:
+            time.sleep(1)
+    except KeyboardInterrupt:
+        console.print()
 
 
 def _title(console: Console, text: str) -> None:

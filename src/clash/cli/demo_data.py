@@ -10,6 +10,7 @@ import threading
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -30,7 +31,14 @@ HUBS = ("Hamburg", "Hanover", "Fulda", "Nuremberg", "Munich")
 SUBJECTS = ("where is it?", "wrong size", "two instead of one", "refund, please", "thank you")
 
 
-def history(minutes: int, rates: Mapping[str, float], seed: int = SEED) -> dict[str, pa.Table]:
+class Surge(NamedTuple):
+    """From this minute on there are so many times as many tickets."""
+
+    minute: int
+    factor: int
+
+
+def history(minutes: int, rates: Mapping[str, float], seed: int = SEED, surge: Surge | None = None) -> dict[str, pa.Table]:
     """All streams in order of arrival, with an additional column `slice`: the number of the file that a row belongs to.
 
     `rates`: tuples per minute of clicks, orders and tickets; the other streams follow from the orders.
@@ -55,6 +63,9 @@ def history(minutes: int, rates: Mapping[str, float], seed: int = SEED) -> dict[
     shipments = np.arange(1, sent.size + 1) + 1_000_000
     shipped = delayed(ordered[sent], 150)
     clicked, wrote = random_times(rates["clicks"]), random_times(rates["tickets"])
+    if surge is not None and surge.minute < minutes:
+        more = int(rates["tickets"] * (minutes - surge.minute) * (surge.factor - 1))
+        wrote = np.concatenate([wrote, rng.integers(surge.minute * 60 * SECOND, span, more)])
     first_scan = delayed(shipped, 60)
     second_scan = delayed(first_scan, 60)
     streams = {

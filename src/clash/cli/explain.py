@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -21,7 +21,7 @@ def explain(
         Path | None,
         typer.Argument(
             metavar="JOB",
-            help="A file of SQL: each query below a line `-- name: q1`; a line `-- statistics: file.json` names its statistics.",
+            help="A job file, job.yaml; or a file of SQL: each query below a line `-- name: q1`, and `-- statistics: file.json`.",
             show_default=False,
         ),
     ] = None,
@@ -36,21 +36,34 @@ def explain(
         ),
     ] = None,
     format: Annotated[Literal["text", "json", "dot"], typer.Option("--format", "-f", help="How to write the plan.")] = "text",
-    workers: Annotated[int, typer.Option(min=1, help="Workers that the stores are partitioned over.")] = 4,
+    workers: Annotated[
+        int | None, typer.Option(min=1, help="Workers that the stores are partitioned over; 4 unless the job says.", show_default=False)
+    ] = None,
     strategy: Annotated[
-        Literal["independent", "shared", "global"],
+        Literal["independent", "shared", "global"] | None,
         typer.Option(
-            help="Each query with its own stores; each query planned alone, equal parts run once; or all queries planned together."
+            help="Each query with its own stores; each query planned alone, equal parts run once; or all queries planned together (global,"
+            " unless the job says).",
+            show_default=False,
         ),
-    ] = "global",
+    ] = None,
     cost: Annotated[
-        Literal["probe", "full"],
-        typer.Option(help="What is counted: probes alone, as in the paper; or storing, memory, network and rounds too."),
-    ] = "full",
+        Literal["probe", "full"] | None,
+        typer.Option(
+            help="What is counted: probes alone, as in the paper; or storing, memory, network and rounds too (full, unless the job says).",
+            show_default=False,
+        ),
+    ] = None,
     layouts: Annotated[
-        Literal["one", "many"], typer.Option(help="Whether a store has one layout, or may have copies in several layouts.")
-    ] = "one",
-    mirs: Annotated[bool, typer.Option("--mirs/--no-mirs", metavar="", help="Whether intermediate results may be stored.")] = True,
+        Literal["one", "many"] | None,
+        typer.Option(help="Whether a store has one layout (unless the job says), or may have copies in several.", show_default=False),
+    ] = None,
+    mirs: Annotated[
+        bool | None,
+        typer.Option(
+            "--mirs/--no-mirs", metavar="", help="Whether intermediate results may be stored; yes unless the job says.", show_default=False
+        ),
+    ] = None,
     time_limit: Annotated[
         float,
         typer.Option(
@@ -65,10 +78,11 @@ def explain(
     ] = "compact",
 ) -> None:
     """Show the plan for a set of queries: probe orders, stores, what is shared, and what it costs."""
-    from clash.cli.jobfile import Job, merge, parse_assignments, read_job
+    from clash.cli.explained_job import explained_job
+    from clash.cli.jobfile import merge, parse_assignments
 
-    job_file = Job({}) if job is None else read_job(job)
-    queries = merge(job_file.queries, parse_assignments(query or ()))
+    source = explained_job(job)
+    queries = merge(source.queries, parse_assignments(query or ()))
     if not queries:
         raise OptionError("no query to explain", "", 'give a job file, or --query "q1=SELECT …"; `clash demo` shows an example')
 
@@ -77,22 +91,17 @@ def explain(
     import clash
     from clash.cli.paint import show_plan
 
-    statistics_file = statistics or job_file.statistics
-    loaded = clash.Statistics() if statistics_file is None else clash.Statistics.load(statistics_file)
+    loaded = source.statistics() if statistics is None else clash.Statistics.load(statistics)
+    given = {"workers": workers, "strategy": strategy, "cost": cost, "layouts": layouts, "mirs": mirs}
+    options: dict[str, Any] = {**source.options, **{name: value for name, value in given.items() if value is not None}}
     try:
         plan = clash.optimize(
-            queries,
-            loaded,
-            workers=workers,
-            strategy=strategy,
-            formulation=formulation,
-            cost=cost,
-            layouts=layouts,
-            mirs=mirs,
-            time_limit=time_limit,
+            queries, loaded, streams=source.streams, windows=source.windows, formulation=formulation, time_limit=time_limit, **options
         )
     except QueryError as error:
-        raise job_file.locate(error) from None
+        raise source.locate(error) from None
+    for note in source.notes:
+        typer.echo(f"note: {note}", err=True)
     _note_unused(plan, loaded)
     if format == "text":
         show_plan(Console(highlight=False), plan.explain())

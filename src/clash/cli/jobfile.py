@@ -1,6 +1,7 @@
-"""A job as a file of SQL: one query per `-- name:` section, and optionally the file of its statistics.
+"""A job as a file of SQL: one query per `-- name:` section, views that they use, and optionally the file of its statistics.
 
 -- statistics: shop.json
+CREATE VIEW recent AS SELECT order_id, total FROM orders WHERE total > 100;
 -- name: paid
 SELECT * FROM orders JOIN payments USING (order_id);
 -- name: sent
@@ -15,9 +16,14 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from clash.errors import ClashError, OptionError, QueryError
+from clash.sql import check_view, with_views
 
 _KEY = re.compile(r"\s*--\s*(name|statistics)\s*:\s*(.*?)\s*", re.IGNORECASE)
 _LOCATION = re.compile(r"query (\w+), line (\d+)(?=, column \d+)")
+_VIEW = re.compile(
+    r"^[ \t]*CREATE\s+(?:OR\s+REPLACE\s+)?(?:TEMP(?:ORARY)?\s+)?VIEW\s+`?(\w+)`?\s+AS\b(.*?);[ \t]*$",
+    re.IGNORECASE | re.MULTILINE | re.DOTALL,
+)
 _ASSIGNMENT = re.compile(r"\s*([A-Za-z_][A-Za-z0-9_]*)\s*=(.*)", re.DOTALL | re.ASCII)
 
 
@@ -57,6 +63,13 @@ def read_job(path: Path) -> Job:
 
 def parse_job(text: str, source: str) -> Job:
     """Parses the content of a job file; `source` names the file in messages."""
+    views: dict[str, str] = {}
+    for view in _VIEW.finditer(text):
+        if view[1].lower() in {name.lower() for name in views}:
+            raise OptionError("two views have one name", f"{view[1]}, {source}", "rename one of them")
+        check_view(view[1], view[2].strip())
+        views[view[1]] = view[2].strip()
+    text = _VIEW.sub(lambda view: "\n" * view[0].count("\n"), text)  # the lines of queries keep their numbers
     sections: dict[str, tuple[int, list[str]]] = {}
     body: list[str] | None = None
     statistics: Path | None = None
@@ -85,6 +98,7 @@ def parse_job(text: str, source: str) -> Job:
     for name, query in queries.items():
         if not any(line.strip() and not line.lstrip().startswith("--") for line in query.splitlines()):
             raise OptionError("an empty query", f"{name}, {source}, line {sections[name][0]}", "write its SQL below its name, or remove it")
+    queries = {name: with_views(name, query, views) for name, query in queries.items()}
     lines = {name: first + 1 + _leading_blank_lines(body) for name, (first, body) in sections.items()}
     return Job(queries, statistics, source, lines)
 

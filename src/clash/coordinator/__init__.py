@@ -14,10 +14,12 @@ in `batch_loop` (the one loop over batches) and `coordinator` (its steps).
 | `batch_reports` | the reports of a batch's tasks, summed up |
 | `next_decision`, `next_manifest` | what a batch runs under; the manifest after it |
 | `committed_batch` | what a committed batch did |
+| `tables`, `table_files` | reference tables: their newest versions, and the files of a version |
 | `verification` | what a start verifies before it changes anything: all files of the state, and that they are of one time |
 | `publication` | moving result files to their place after the commit |
 | `cleanup` | which files are obsolete |
 | `inspection` | what users may ask of a running coordinator |
+| `what_if` | what one more query would mean |
 | `checkpoint/` | the records on disk |
 | `control/` | what users request |
 | `lifecycle/` | the life of stored rows |

@@ -13,6 +13,7 @@ from clash.coordinator.checkpoint.manifest import Manifest
 from clash.coordinator.checkpoint.plan_files import PlanFiles
 from clash.coordinator.lifecycle.expiry import Expiry, Watermarks
 from clash.coordinator.lifecycle.retention import is_complete, missing_event_times, resolve_unknown_time
+from clash.model.query import query_of
 from clash.model.relation import Relation
 from clash.plan.validate_topology import validate_topology
 from clash.plan.visibility import VisibilityBounds
@@ -107,7 +108,7 @@ class ActiveGeneration:
         streams = self.generation.setup.streams_by_name
         owners = {store.owner for store in self.topology.stores}
         for query in self.generation.plan.queries:
-            live = self.generation.setup.query(query.name)
+            live = self.generation.setup.query(query_of(query.name))
             begins = live.begins_with(spec.batch)
             if not begins and query.name in before.complete_from:
                 complete_from[query.name] = before.complete_from[query.name]

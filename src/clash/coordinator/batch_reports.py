@@ -12,18 +12,20 @@ from dataclasses import dataclass
 
 from clash.coordinator.checkpoint.manifest import BatchSummary
 from clash.protocol.batch import BatchSpec
-from clash.protocol.messages import Payload, read_report
-from clash.protocol.reports import IngestReport, Report, ResultFile, RoundReport
+from clash.protocol.reports import IngestReport, ProbeCount, Report, ResultFile, RoundReport
+from clash.protocol.result_files import is_joined
+from clash.workers.loaded_plan import LoadedPlan
 
 
 @dataclass(frozen=True)
 class BatchReports:
     ingest: tuple[IngestReport, ...]
     rounds: tuple[RoundReport, ...]
+    projected: tuple[ResultFile, ...] = ()
+    """Results that Spark has computed of joined rows."""
 
     @staticmethod
-    def of(spec: BatchSpec, payloads: Sequence[Payload]) -> BatchReports:
-        reports = [read_report(payload) for payload in payloads]
+    def of(spec: BatchSpec, reports: Sequence[Report]) -> BatchReports:
         ingest = [report for report in reports if isinstance(report, IngestReport)]
         rounds = sorted((report for report in reports if isinstance(report, RoundReport)), key=lambda r: (r.round, r.worker))
         found = [(report.round, report.worker) for report in rounds]
@@ -39,7 +41,13 @@ class BatchReports:
     @property
     def files(self) -> tuple[ResultFile, ...]:
         """Of results, and of late and rejected rows."""
-        return tuple(file for report in self.all for file in report.files)
+        written = (file for report in self.all for file in report.files if not is_joined(file.destination))
+        return (*written, *self.projected)
+
+    @property
+    def joined(self) -> tuple[ResultFile, ...]:
+        """The files of joined rows, which are not results."""
+        return tuple(file for report in self.all for file in report.files if is_joined(file.destination))
 
     @property
     def removed(self) -> list[str]:
@@ -59,6 +67,33 @@ class BatchReports:
             for stream, time in report.max_event_times.items():
                 times[stream] = max(time, times.get(stream, time))
         return times
+
+    @property
+    def probes(self) -> dict[str, ProbeCount]:
+        """By edge label, over all workers."""
+        sums: dict[str, ProbeCount] = {}
+        for report in self.rounds:
+            for label, count in report.probes.items():
+                before = sums.get(label)
+                sums[label] = count if before is None else ProbeCount(before.probes + count.probes, before.matches + count.matches)
+        return sums
+
+    @property
+    def worker_seconds(self) -> tuple[float, ...]:
+        """By worker, how long it was busy; one number where one task did the work of all of them."""
+        seconds: dict[int, float] = {}
+        for report in self.rounds:
+            seconds[report.worker] = seconds.get(report.worker, 0.0) + report.seconds.get("round", 0.0)
+        return tuple(seconds[worker] for worker in sorted(seconds))
+
+    def probing_rows(self, plan: LoadedPlan) -> dict[str, int]:
+        """By store, the rows that probed it, in all tasks together."""
+        tasks = len({report.worker for report in self.rounds})
+        rows = dict.fromkeys((store for store, _ in plan.copies), 0.0)
+        for label, count in self.probes.items():
+            step = plan.steps[label]
+            rows[step.store] += count.probes * (tasks if step.broadcast else 1)  # a row that every task probes with is counted once
+        return {store: round(count) for store, count in rows.items()}
 
     def summary(self) -> BatchSummary:
         """The sums that the manifest keeps."""

@@ -10,7 +10,7 @@ from clash.coordinator.checkpoint.manifest import BatchSummary, Manifest
 from clash.coordinator.lifecycle.split_points import remaining_rows
 from clash.protocol.batch import BatchSpec
 from clash.protocol.containers import ContainerRecord, after_relayout
-from clash.protocol.reports import RoundReport
+from clash.protocol.reports import ProbeCount, RoundReport
 
 
 @dataclass(frozen=True)
@@ -32,11 +32,18 @@ class CommittedBatch:
     event_times: Mapping[str, int]
     """By stream, the largest event time so far."""
     driver_seconds: Mapping[str, float] = field(default_factory=dict)
-    """By step of the batch loop: `decide`, `job` (until all tasks have reported), `commit`."""
+    """By step of the batch loop: `decide`, `job` (until all tasks have reported), `project` (where results are computed of joined rows),
+    `commit`."""
     rejected: Mapping[str, int] = field(default_factory=dict)
     """By stream, records that are no tuples."""
     lost: Mapping[str, int] = field(default_factory=dict)
     """By stream, records that the source did not have any more."""
+    plan_path: str = ""
+    """The physical plan that it ran under, to which the edges below belong; empty for a batch that is only published again."""
+    probes: Mapping[str, ProbeCount] = field(default_factory=dict)
+    """By edge label."""
+    worker_seconds: tuple[float, ...] = ()
+    """By worker, how long it was busy; one number where one task did the work of all of them."""
 
     @staticmethod
     def of(manifest: Manifest, results: Mapping[str, tuple[str, ...]]) -> CommittedBatch:

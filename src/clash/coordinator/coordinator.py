@@ -8,15 +8,16 @@ of queries, workers or plan is a new generation, which begins with the first bat
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import partial
-from typing import NamedTuple
+from typing import NamedTuple, NoReturn
 
 from clash.coordinator.active_generation import ActiveGeneration
 from clash.coordinator.adaptive.generation_cost import compare_costs
 from clash.coordinator.adaptive.replanner import Replanner, ReplanRequest
 from clash.coordinator.adaptive.statistics_collector import StatisticsCollector
+from clash.coordinator.adaptive.table_statistics import TableStatistics
 from clash.coordinator.batch_reports import BatchReports
 from clash.coordinator.batch_state import BatchState
 from clash.coordinator.boundary import BoundaryRequests, NextPlan, PlanOverride, plan_of_changes
@@ -36,13 +37,14 @@ from clash.coordinator.next_decision import next_decision, starting_state
 from clash.coordinator.next_manifest import next_manifest
 from clash.coordinator.publication import ResultPublisher
 from clash.coordinator.recovery import Recovered, establish, recover
-from clash.errors import CheckpointError, ClashError
+from clash.coordinator.tables import InitialReads, ReadTable, Tables, table_named, with_table_sizes
+from clash.errors import CheckpointError, ClashError, OptionError
 from clash.model.block_columns import NUMBER_BITS
+from clash.model.query import Query
 from clash.model.statistics import Statistics
 from clash.model.stream import Stream
 from clash.plan.logical import LogicalPlan
 from clash.protocol.batch import BatchSpec, Tuning
-from clash.protocol.messages import Payload
 from clash.state.failpoints import reach
 from clash.state.json_records import RESTORE
 
@@ -55,10 +57,14 @@ class DecidedBatch(NamedTuple):
     """The streams that it may have rows of."""
 
 
+def _read_no_table(table: Stream) -> NoReturn:
+    raise OptionError("a table cannot be read", f"table {table.name}", "give the coordinator a function that reads it")
+
+
 class Coordinator:
     """One per run. `plan` overrides the first plan, and `plan_override`, called at each boundary, those after it: both for tests. `check`
     refuses a start for reasons of the caller's, before it changes anything on disk; `fence` raises an error once the checkpoint may
-    belong to another run: it is called before whatever that run must not see."""
+    belong to another run: it is called before whatever that run must not see. `read_table` reads the rows of a table."""
 
     def __init__(
         self,
@@ -69,26 +75,34 @@ class Coordinator:
         tuning: Tuning | None = None,
         check: Callable[[Recovered], None] | None = None,
         fence: Callable[[], None] = lambda: None,
+        read_table: ReadTable = _read_no_table,
     ) -> None:
         self._fence = fence
         self.job, self.timezone, self.tuning = job, timezone, tuning or Tuning()
         self.plan_override: PlanOverride | None = None
         self.replanner = Replanner()
-        recovered: Recovered = recover(uri, job, timezone, plan)
+        initial = InitialReads(read_table, job.tables)
+        recovered: Recovered = recover(uri, job, timezone, plan, with_table_sizes(job.statistics, initial.reads))
         self.storage, self.log, self.plan_files = recovered.storage, recovered.log, recovered.plan_files
         self.uri = self.storage.uri
         self.sources = recovered.sources
         self.publisher = ResultPublisher(self.uri, self.sources.identity, recovered.queries)
         self.folders = ResultFolders(self.uri, self.sources.identity, lambda: self.last, adopts=recovered.is_format_6)
-        self.collector = StatisticsCollector(self.storage)
         self.changes = Changes(recovered.running, self.planning_statistics, self.folders.check_new)
         self._boundaries = BoundaryRequests()
         self._newest_generation = recovered.newest_generation  # of the generations on disk
+        self._probing: Mapping[str, int] = {}  # by store, the rows that probed it in the last batch
         self._superseded = recovered.superseded  # a decision on disk that the program's changes replace
         self.manifest = recovered.manifest
         self.active = recovered.active
         self._progress = recovered.progress
         self._decided = None if recovered.decision is None else DecidedBatch(recovered.decision, self.sources.order)
+        recorded = self.manifest.tables if recovered.decision is None else recovered.decision.tables
+        initial.complete(recovered.setup.tables, recorded, self.uri)
+        on_disk = recovered.decision or recovered.superseded
+        versions = (self.manifest.tables, {} if on_disk is None else on_disk.tables)
+        self.tables = Tables(self.storage, read_table, recorded, [table.name for table in job.tables], versions)
+        self.collector = StatisticsCollector(self.storage, TableStatistics(lambda: self.tables.newest, self.tables.rows, timezone))
         if check is not None:
             check(recovered)
         self.folders.check_at_start(recovered.queries, self.generation.setup.streams_by_name, self.manifest.published)
@@ -99,17 +113,22 @@ class Coordinator:
         plan_path = establish(recovered, self.folders)  # the start is certain: from here on the disk changes
         self.loaded_plan = self.active.load_plan(plan_path)
         self.publisher.publish_staged(self.manifest, recovered.committed)  # Spark does not repeat the batch if its half has the commit
-        self.sources.extend(stream.name for stream in job.streams)
+        self.sources.extend(stream.name for stream in job.streams if not stream.is_table)
         self.storage.delete(self._compact_generations())
         self.storage.sweep()  # what killed writers left half written: no process writes now
         self.publisher.sweep_torn()
         self.sweep()
-        on_disk = recovered.decision or recovered.superseded
         self.storage.delete(self.plan_files.remove_except({plan_path, *(() if on_disk is None else (on_disk.plan_path,))}))
+        self.storage.delete(self.tables.leftovers())
+        for read in initial.reads.values():
+            self.tables.offer(read)
+        for name, error in initial.failures.items():
+            self.tables.record_failure(name, error)
 
     def close(self, error: ClashError | None = None) -> None:
         """The run has ended, perhaps with an error: nothing waits for a batch, and nothing works beside it."""
         self.changes.close(error)
+        self.tables.close(error)
         self.replanner.close()
 
     # ---- reading -----------------------------------------------------------------------------------------------
@@ -148,13 +167,26 @@ class Coordinator:
 
     def planning_statistics(self) -> Statistics | None:
         """What plans are made with: the last estimate, else what was given."""
-        return self.replanner.latest or self.job.statistics or self.generation.plan.request.statistics
+        known = self.replanner.latest or self.job.statistics or self.generation.plan.request.statistics
+        return with_table_sizes(known, self.tables.newest)
 
     def add_stream(self, stream: Stream) -> Change:
         """One stream more, as if the program had declared it: the next start of the program is compared with that."""
         change = self.changes.add_stream(stream, self.last + 1)
         self.job = replace(self.job, streams=(*self.job.streams, stream))
         return change
+
+    def refresh_table(self, name: str) -> Change:
+        """Reads a table again; tuples of the next batch that is decided join what it has now."""
+        self._fence()
+        return self.tables.refresh(table_named(self.changes.setup.tables, name))
+
+    def add_table(self, table: Stream) -> Change:
+        """One table more, as if the program had declared it."""
+        self.changes.setup.add_stream(table)  # raises if there is one of that name
+        self._fence()
+        self.tables.refresh(table)
+        return self.add_stream(table)
 
     def read_more(self, streams: Iterable[str]) -> None:
         """Spark is to read these streams, too, from its next start on, and the next batch that is not decided yet begins an epoch."""
@@ -207,6 +239,8 @@ class Coordinator:
             layouts=self.active.layouts(containers),
             relayout=decision.relayout,
             backfill=decision.backfill,
+            probing=self._probing,
+            tables={name: version.files for name, version in decision.tables.items() if name in self.loaded_plan.topology.tables},
             tuning=self.tuning,
         )
 
@@ -215,11 +249,11 @@ class Coordinator:
         self._progress.move(BatchState.DECIDED, spec.batch)
         self.sweep()
 
-    def commit(self, spec: BatchSpec, payloads: Sequence[Payload]) -> CommittedBatch:
-        """Makes the batch part of the state, and its results visible. `payloads`: the reports of all tasks."""
+    def commit(self, spec: BatchSpec, reports: BatchReports) -> CommittedBatch:
+        """Makes the batch part of the state, and its results visible. `reports`: of all tasks."""
         if self._decided is None:
             raise AssertionError(f"batch {spec.batch} was not decided")
-        reports, previous = BatchReports.of(spec, payloads), self.manifest
+        previous = self.manifest
         manifest = next_manifest(starting_state(previous, self.active), self.active, *self._decided, spec, reports)
         self._progress.check(BatchState.COMMITTED, spec.batch)
         reach("before-manifest")
@@ -230,9 +264,10 @@ class Coordinator:
         reach("after-manifest")
         self.changes.complete(manifest.complete_from)
         self.collector.add(reports.all, self.loaded_plan.topology)
+        self._probing = reports.probing_rows(self.loaded_plan)
         committed = self.publish(spec.batch)
-        self._clean(previous, spec, reports.removed)
-        return committed
+        self._clean(previous, spec, reports)
+        return replace(committed, plan_path=spec.plan_path, probes=reports.probes, worker_seconds=reports.worker_seconds)
 
     def publish(self, batch: int) -> CommittedBatch:
         """Moves the result files of the last committed batch to their place, unless they are there already."""
@@ -258,8 +293,8 @@ class Coordinator:
         is_boundary = epoch.batch == batch
         taken, active = self._cross_boundary(batch, epoch) if is_boundary else (None, self.active)
         self._fence()
-        self.sources.extend(stream.name for stream in active.topology.streams)
-        decision = next_decision(self.manifest, self.active, active, epoch, now, self.tuning, seal)
+        self.sources.extend(stream.name for stream in active.topology.arriving)
+        decision = next_decision(self.manifest, self.active, active, epoch, now, self.tuning, self.tables.newest, seal)
         reach("before-record")
         write_decision(self.storage, batch, decision)
         self._progress.move(BatchState.DECIDED, batch)
@@ -267,6 +302,7 @@ class Coordinator:
         self._decided = DecidedBatch(decision, self.sources.order)
         self._boundaries.serve(requested)
         self.publisher.add_queries(self.generation.setup.queries)
+        self.tables.settle(decision.tables, batch)
         self.changes.settle(taken, RunningSetup(self.generation.setup, self.generation.plan), batch)
         if is_boundary:
             self._request_plan(epoch, ended)
@@ -323,19 +359,24 @@ class Coordinator:
         adapts = self.job.adaptive and self.plan_override is None and epoch.number > 0 and generation.setup.queries
         if adapts and self.replanner.is_due(generation.number, drifted):
             question = ReplanRequest(generation.number, epoch.number, generation.setup, generation.plan, drifted)
-            self.replanner.request(question, partial(self.collector.estimate, queries, streams))
+            self.replanner.request(question, partial(self._estimate, queries, streams))
         else:
             self.replanner.run_beside(self.collector.fold)
 
+    def _estimate(self, queries: tuple[Query, ...], streams: Mapping[str, Stream]) -> Statistics | None:
+        seen = self.collector.estimate(queries, streams)
+        return None if seen is None else with_table_sizes(seen, self.tables.newest)
+
     # ---- cleaning up -------------------------------------------------------------------------------------------
 
-    def _clean(self, before: Manifest, spec: BatchSpec, merged: Iterable[str]) -> None:
-        """Deletes what the committed batch made obsolete. `merged`: the containers that it merged into others."""
+    def _clean(self, before: Manifest, spec: BatchSpec, reports: BatchReports) -> None:
+        """Deletes what the committed batch made obsolete, the containers that it merged into others among it."""
         reach("before-cleanup")
         plans = self.plan_files.remove_except({spec.plan_path})
         self.active.forget_plan(plans)
-        self.storage.delete([*obsolete_after(before, self.manifest, merged), *plans])
+        self.storage.delete([*obsolete_after(before, self.manifest, reports.removed), *plans, *self.tables.obsolete(self.manifest.tables)])
         self.storage.delete(self._compact_generations())
+        self.publisher.delete_joined(spec, reports.joined)
         self.publisher.keep_queries(self.queries_to_publish)
         self.folders.keep(self.queries_to_publish)
         self._record_outcome()

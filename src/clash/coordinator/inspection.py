@@ -7,18 +7,16 @@ from typing import Any
 import pyarrow as pa
 
 from clash.coordinator.coordinator import Coordinator
-from clash.explain import explain
+from clash.explain import explain, explain_html
 from clash.explain.formats import Format
 from clash.expressions import arrow_type
 from clash.model.query import Query
 from clash.model.statistics import Statistics
-from clash.topology.complete import result_columns
-from clash.workers.loaded_plan import arrow_schema
 
 
 def result_schema(query: Query) -> pa.Schema:
     """The columns of a query's results."""
-    return arrow_schema(result_columns(query))
+    return pa.schema([(name, arrow_type(kind)) for name, kind in query.result_columns])
 
 
 def late_schema(coordinator: Coordinator, stream: str) -> pa.Schema:
@@ -34,11 +32,20 @@ def explain_running(coordinator: Coordinator, format: Format = "text") -> str:
     return explain(coordinator.generation.plan, coordinator.generation.topology, format)
 
 
+def display_running(coordinator: Coordinator) -> str:
+    """The plan that runs as a picture, for a notebook."""
+    return explain_html(coordinator.generation.plan, coordinator.generation.topology)
+
+
 def complete_from(coordinator: Coordinator) -> dict[str, int | None]:
     """By query of the last committed batch, the batch from which on its results are complete."""
     manifest = coordinator.manifest
-    queries = coordinator.log.read(manifest.generation).setup.query_names if manifest.batch >= 0 else ()
-    return {name: manifest.complete_from.get(name) for name in queries}
+    found: dict[str, int | None] = {}
+    for live in coordinator.log.read(manifest.generation).setup.queries if manifest.batch >= 0 else ():
+        batches = [manifest.complete_from.get(branch.name) for branch in live.query.branches]
+        known = [batch for batch in batches if batch is not None]
+        found[live.name] = max(known) if len(known) == len(batches) else None
+    return found
 
 
 def outlines(coordinator: Coordinator) -> list[dict[str, Any]]:

@@ -6,6 +6,7 @@ is computed once.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from clash.coordinator.active_generation import ActiveGeneration
@@ -17,6 +18,7 @@ from clash.coordinator.lifecycle.epochs import Epoch
 from clash.coordinator.lifecycle.relayout import choose_relayouts
 from clash.coordinator.lifecycle.watermarks import StreamClock, advance_clocks
 from clash.protocol.batch import Tuning
+from clash.protocol.tables import TableVersion
 
 
 def starting_state(manifest: Manifest, active: ActiveGeneration) -> Manifest:
@@ -29,9 +31,17 @@ def starting_state(manifest: Manifest, active: ActiveGeneration) -> Manifest:
 
 
 def next_decision(
-    manifest: Manifest, before: ActiveGeneration, active: ActiveGeneration, epoch: Epoch, now: int, tuning: Tuning, seal: SparkSeal | None
+    manifest: Manifest,
+    before: ActiveGeneration,
+    active: ActiveGeneration,
+    epoch: Epoch,
+    now: int,
+    tuning: Tuning,
+    tables: Mapping[str, TableVersion],
+    seal: SparkSeal | None,
 ) -> BatchDecision:
-    """`before`: the generation of the batch before, which may be the active one. The physical plan is written, if it is a new one."""
+    """`before`: the generation of the batch before, which may be the active one; `tables`: the newest version of each table. The physical
+    plan is written, if it is a new one."""
     state = starting_state(manifest, active)
     clocks = _clocks(state, before, active, now)
     containers = active.live(state.containers, {name: clock.watermark for name, clock in clocks.items()})
@@ -47,6 +57,7 @@ def next_decision(
         clocks=clocks,
         relayout=choose_relayouts(containers, active.topology, layouts, tuning),
         backfill=() if fill is None else (fill,),
+        tables={table.name: tables[table.name] for table in generation.setup.tables},
         seal=seal,
     )
 
@@ -56,4 +67,4 @@ def _clocks(state: Manifest, before: ActiveGeneration, active: ActiveGeneration,
     declared = active.generation.setup.streams_by_name
     read = {stream.name for stream in before.topology.streams}
     clocks = {n: c if n in read else replace(c, last_seen=None) for n, c in state.clocks.items() if n in declared}
-    return {**clocks, **advance_clocks(active.topology.streams, clocks, now)}
+    return {**clocks, **advance_clocks(active.topology.arriving, clocks, now)}

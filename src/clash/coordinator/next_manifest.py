@@ -43,6 +43,7 @@ def next_manifest(
         costs=costs_after(before.costs, spec.generation, summary),
         backfilled=advance_progress(active.generation.stores.introduced, before.backfilled, spec.backfill),
         published=_published(before.published, spec, reports.files),
+        tables=decision.tables,
         seal=decision.seal,
     )
 

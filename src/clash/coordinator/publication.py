@@ -12,6 +12,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from clash.coordinator.checkpoint.manifest import Manifest
 from clash.coordinator.control.setup import LiveQuery
 from clash.errors import StateError
+from clash.protocol.batch import BatchSpec
 from clash.protocol.reports import ResultFile
 from clash.protocol.result_files import (
     HANDOVER,
@@ -81,6 +82,15 @@ class ResultPublisher:
         for file, storage, _, published in self._places(manifest, queries) if functions else ():
             if file.destination in functions:
                 storage.delete([published])
+
+    def delete_joined(self, spec: BatchSpec, files: Iterable[ResultFile]) -> None:
+        """Deletes staged files of joined rows, of which the committed batch has the results in others."""
+        paths: dict[str, list[str]] = {}
+        for file in files:
+            uri, folder = file_location(spec.uri, spec.sinks, file.destination)
+            paths.setdefault(uri, []).append(staged_path(folder, file.name))
+        for uri, staged in paths.items():
+            open_storage(uri).delete(staged)
 
     def leftovers(self, manifest: Manifest, streams: Iterable[str]) -> list[tuple[Storage, list[str]]]:
         """The files of attempts that failed or were killed, which the caller deletes."""

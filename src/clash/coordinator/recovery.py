@@ -28,6 +28,7 @@ from clash.coordinator.control.setup import LiveQuery, Setup
 from clash.coordinator.lifecycle.backfill import filled_stores
 from clash.coordinator.verification import verify_files
 from clash.errors import OptionError
+from clash.model.statistics import Statistics
 from clash.plan.logical import LogicalPlan
 from clash.state.storage import Storage, open_storage
 
@@ -75,8 +76,8 @@ class Recovered:
         return BatchProgress(BatchState.IDLE if last < 0 else BatchState.COMMITTED, last)
 
 
-def recover(uri: str, job: JobSpec, timezone: str, plan: LogicalPlan | None) -> Recovered:
-    """Reads and checks, and changes nothing. `plan`: overrides the first plan of a new checkpoint."""
+def recover(uri: str, job: JobSpec, timezone: str, plan: LogicalPlan | None = None, statistics: Statistics | None = None) -> Recovered:
+    """Reads and checks, and changes nothing. `plan`: overrides the first plan of a new checkpoint; `statistics`: those to make one with."""
     storage = open_storage(uri)
     new = is_new(storage)
     recorded = FORMAT if new else format_of(storage)
@@ -89,7 +90,7 @@ def recover(uri: str, job: JobSpec, timezone: str, plan: LogicalPlan | None) -> 
     log.check(manifest.generation)
     decided = read_decision(storage, next_batch)
     verify_files(storage, manifest, log, decided, new)
-    first = _first_generation(storage, job, plan) if new else None
+    first = _first_generation(storage, job, plan, statistics) if new else None
     if first is not None:
         log.hold(first)
     sources = SourceRegistry(storage, timezone, initial_source_order(job.streams, job.statistics))
@@ -140,10 +141,10 @@ def establish(recovered: Recovered, folders: ResultFolders) -> str:
     return active.write_plan(active.generation.visibility(manifest.containers, filled))
 
 
-def _first_generation(storage: Storage, job: JobSpec, plan: LogicalPlan | None) -> Generation:
+def _first_generation(storage: Storage, job: JobSpec, plan: LogicalPlan | None, statistics: Statistics | None) -> Generation:
     if not job.queries:  # most likely forgotten; a later start may list none, and continue with those of calls, or with none
         raise OptionError("there is no query to run", storage.uri, 'call engine.query("q1", "SELECT …") before engine.start()')
     setup = Setup.of(job)
     refuse_mixed_columns(setup)
-    first = plan or setup.optimize(job.statistics)  # the heuristic: a start never waits for the solver
+    first = plan or setup.optimize(statistics or job.statistics)  # the heuristic: a start never waits for the solver
     return begin_generation(None, GenerationStart(0, 0, 0, "start"), setup, job.record(), first, Manifest().retained)

@@ -13,6 +13,7 @@ from clash.coordinator.checkpoint.batch_decision import BatchDecision
 from clash.coordinator.checkpoint.generation_log import GenerationLog
 from clash.coordinator.checkpoint.manifest import Manifest, manifest_path
 from clash.coordinator.checkpoint.source_registry import PATH
+from clash.coordinator.table_files import verify_versions
 from clash.errors import StateError
 from clash.protocol.containers import ContainerRecord, is_described
 from clash.state.container import read_container
@@ -40,6 +41,7 @@ def verify_files(storage: Storage, manifest: Manifest, log: GenerationLog, decid
         log.read(number)  # it says how the containers are laid out
     for record in manifest.containers:
         verify_container(storage, record)
+    verify_versions(storage, [*manifest.tables.values(), *(() if decided is None else decided.tables.values())])
 
 
 def verify_container(storage: Storage, record: ContainerRecord) -> None:

@@ -11,6 +11,7 @@ of other strategies are passed in by the caller. Start reading in `text`.
 | `json` | the same content and the topology, for programs |
 | `drawing` | the probe forest as boxes without coordinates, shared by all pictures |
 | `dot`, `svg`, `html` | the pictures: for Graphviz, for a browser, for a notebook |
+| `picture` | the data of a picture, with who uses each step, for the live page |
 | `wording` | how numbers, lists, predicates and steps are written |
 | `formats` | the names of the formats, and the cost of a strategy |
 """

@@ -70,7 +70,8 @@ def describe_stores(plan: LogicalPlan, topology: Topology) -> list[tuple[str, st
         owner = "" if store.owner is None else f"{store.owner}: "
         layouts = " ".join(f"[{layout}]" for layout in store.layouts)
         estimated = number(rows[store.stream, store.join, store.owner])
-        descriptions.append((store.id, f"{owner}{store_label(store)}{layouts}, {estimated} rows"))
+        kind = "table " if store.stream in topology.tables else ""
+        descriptions.append((store.id, f"{owner}{kind}{store_label(store)}{layouts}, {estimated} rows"))
     return descriptions
 
 

@@ -9,6 +9,7 @@ from typing import Any
 from clash.explain.formats import StrategyCost
 from clash.explain.shares import Shares, share_costs
 from clash.model.layout import Layout
+from clash.model.projection import Projection
 from clash.plan.codecs import topology_to_data
 from clash.plan.logical import LogicalPlan, ProbeOrder, Step, StorePlan
 from clash.plan.store_names import store_id
@@ -40,10 +41,14 @@ def explain_json(plan: LogicalPlan, topology: Topology, compared: Sequence[Strat
         "queries": [
             {"name": q.name, "text": q.text, "join": str(q.join), "share": shares.own[q.name], "in_full": shares.full[q.name]}
             | ({} if q.outer is None else {"outer": q.outer.sql})
+            | ({} if q.projection is None else {"projection": _projection(q.projection)})
             for q in plan.queries
         ],
         "probe_orders": [_order(o, nodes, shares) for o, nodes in zip(plan.probe_orders, shares.forest.paths, strict=True)],
-        "stores": [_store(store, shares) for store in plan.stores],
+        "stores": [
+            _store(store, shares) | ({"table": True} if store.key.stream is not None and plan.streams[store.key.stream].is_table else {})
+            for store in plan.stores
+        ],
         "topology": topology_to_data(topology),
     }
     if compared is not None:
@@ -51,6 +56,11 @@ def explain_json(plan: LogicalPlan, topology: Topology, compared: Sequence[Strat
             {"strategy": c.strategy, "cost": c.cost, "bound": c.bound, "optimal": c.optimal, "stores": c.stores} for c in compared
         ]
     return json.dumps(body, indent=2, ensure_ascii=False)
+
+
+def _projection(projection: Projection) -> dict[str, Any]:
+    columns = [{"name": column.name, "expression": column.expression, "type": column.type} for column in projection.columns]
+    return {"columns": columns, "conditions": list(projection.conditions)}
 
 
 def _order(order: ProbeOrder, nodes: tuple[Node, ...], shares: Shares) -> dict[str, Any]:

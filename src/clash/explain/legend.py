@@ -41,7 +41,7 @@ def _signs(plan: LogicalPlan) -> dict[str, str]:
         signs["[*]"] = "a copy on every worker"
     second_alias = min((r for query in plan.queries for r in query.join.relations if r.number == 1), default=None)
     if second_alias is not None:
-        signs[str(second_alias)] = f"the second alias of stream {second_alias.stream} in a query"
+        signs[str(second_alias)] = f"the second alias of {plan.streams[second_alias.stream].kind} {second_alias.stream} in a query"
     return signs
 
 

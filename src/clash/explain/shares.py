@@ -80,10 +80,10 @@ def share_costs(plan: LogicalPlan) -> Shares:
 
 
 def _add_stored_streams(plan: LogicalPlan, store_users: Mapping[StoreKey, set[str]]) -> None:
-    """A stream's tuples are stored for every join that reads it, even where none of the query's own orders probes that store."""
+    """A stream's tuples are stored for every join with another stream, even where none of the query's own orders probes that store."""
     for query in plan.queries:
-        if len(query.join.relations) > 1:
-            for relation in query.join.relations:
+        if len(query.streams) > 1:
+            for relation in query.streams:
                 for owner in (None, query.name):
                     if (key := StoreKey(relation.stream, None, owner)) in store_users:
                         store_users[key].add(query.name)

@@ -1,7 +1,7 @@
 """A plan as text of at most 100 columns, unless names are long.
 
-In this order: what was requested and how good the answer is, the probe orders per query, outer queries, intermediate results, stores,
-costs, the comparison of strategies, and the legend.
+In this order: what was requested and how good the answer is, the probe orders per query, projections, outer queries, intermediate
+results, stores, costs, the comparison of strategies, and the legend.
 """
 
 from __future__ import annotations
@@ -15,9 +15,11 @@ from clash.explain.formats import StrategyCost
 from clash.explain.legend import legend
 from clash.explain.shares import Shares, share_costs
 from clash.explain.wording import join_names, number, percent, plural
-from clash.model.query import Query
-from clash.plan.logical import LogicalPlan, ProbeOrder
+from clash.model.expression_text import expression_text
+from clash.model.query import Query, query_of
+from clash.plan.logical import LogicalPlan, ProbeOrder, StorePlan
 from clash.plan.topology import Topology
+from clash.planner.cardinalities import Sizes
 from clash.topology.trees import Node
 
 WIDTH = 100
@@ -37,24 +39,45 @@ def explain_text(plan: LogicalPlan, topology: Topology, compared: Sequence[Strat
     order_lines = _OrderLines(plan, shares)
     blocks = [_header(plan, topology, seconds)]
     blocks += [_query(plan, query, order_lines) for query in plan.queries]
-    blocks += [_outer_queries(plan), _intermediate_results(plan, order_lines, shares), _stores(plan, shares), _computed(plan)]
-    blocks += [_costs(plan, shares)]
+    blocks += [_projections(plan), _outer_queries(plan), _intermediate_results(plan, order_lines, shares), _stores(plan, shares)]
+    blocks += [_tables(plan, shares), _computed(plan), _costs(plan, shares)]
     blocks += [[] if compared is None else _strategies(plan, compared), legend(plan)]
     return "\n\n".join("\n".join(line.rstrip() for line in block) for block in blocks if block) + "\n"
 
 
+def _projections(plan: LogicalPlan) -> list[str]:
+    """What Spark computes of the rows of a join before they are published, and of how many rows."""
+    projected = [(query, query.projection) for query in plan.queries if query.projection is not None]
+    lines = ["COMPUTED by Spark of joined rows, in one job for each batch that has some"] if projected else []
+    sizes = Sizes(plan.request.statistics, dict(plan.streams))
+    for query, projection in projected:
+        lines.append(f"  {query.name}   of {number(sizes.rows(query.join))} joined rows")
+        given = {f"`{output.name}`" for output in query.outputs}
+        columns = [f"{column.name} = {column.expression}" for column in projection.columns if column.expression not in given]
+        for text in (*columns, *(f"where {condition}" for condition in projection.conditions)):
+            lines += textwrap.wrap(text, WIDTH, initial_indent="    ", subsequent_indent="      ", break_long_words=False)
+    return lines
+
+
 def _outer_queries(plan: LogicalPlan) -> list[str]:
     """What Spark computes of the results of a join."""
-    outer = [(query.name, " ".join(query.outer.sql.split())) for query in plan.queries if query.outer is not None]
+    outer = [(query.name, query.outer) for query in plan.queries if query.outer is not None and query.name == query_of(query.name)]
     lines = ["OUTER QUERIES that Spark runs over the results of the joins"] if outer else []
-    for name, sql in outer:
-        lines += [f"  {name}", *textwrap.wrap(sql, WIDTH, initial_indent="    ", subsequent_indent="    ", break_long_words=False)]
+    for name, query in outer:
+        lines += [f"  {name}", *_wrapped_sql(query.sql)]
+        lines += ["  and over all groups", *_wrapped_sql(query.final)] if query.final is not None else []
     return lines
+
+
+def _wrapped_sql(sql: str) -> list[str]:
+    return textwrap.wrap(" ".join(sql.split()), WIDTH, initial_indent="    ", subsequent_indent="    ", break_long_words=False)
 
 
 def _header(plan: LogicalPlan, topology: Topology, seconds: bool) -> list[str]:
     request, rounds = plan.request, topology.rounds
-    streams = {relation.stream for query in plan.queries for relation in query.join.relations}
+    streams = {relation.stream for query in plan.queries for relation in query.streams}
+    tables = {relation.stream for query in plan.queries for relation in query.tables}
+    read = [plural(len(streams), "stream"), *([plural(len(tables), "table")] if tables else [])]
     options = [
         f"strategy {request.strategy}",
         f"cost model {request.cost}",
@@ -63,7 +86,8 @@ def _header(plan: LogicalPlan, topology: Topology, seconds: bool) -> list[str]:
     options += [] if request.mirs else ["no intermediate results"]
     outcome = [f"cost {number(plan.cost)}", proof(plan.cost, plan.bound, plan.optimal), f"{plural(rounds, 'round')} per batch"]
     outcome += [f"found in {plan.seconds:.2f} s"] if seconds else []
-    title = f"{plural(len(plan.queries), 'query')} over {plural(len(streams), 'stream')} on {plural(plan.workers, 'worker')}"
+    count = len({query_of(query.name) for query in plan.queries})
+    title = f"{plural(count, 'query')} over {join_names(read)} on {plural(plan.workers, 'worker')}"
     lines = [f"PLAN for {title}", "  " + " · ".join(options), "  " + " · ".join(outcome)]
     if not plan.complete:
         lines.append("  the queries are too large to consider every plan")
@@ -135,6 +159,8 @@ def _answered_below(node: Node) -> set[str]:
 def _query(plan: LogicalPlan, query: Query, order_lines: _OrderLines) -> list[str]:
     indent = "  "
     lines = _wrap(f"{query.name} = ", _join_parts(query), "")
+    if query.name != query_of(query.name):
+        lines.append(f"{indent}added to {query_of(query.name)} by UNION ALL")
     renamed = [f"{name} is {relation}" for name, relation in query.aliases if name != str(relation)]
     for word, parts, separator in (
         ("on", wording.keys(query), " and "),
@@ -174,23 +200,42 @@ def _intermediate_results(plan: LogicalPlan, order_lines: _OrderLines, shares: S
 
 
 def _computed(plan: LogicalPlan) -> list[str]:
-    """Columns that Spark computes where it reads a stream, which tasks then do not read themselves."""
-    columns = [
-        (f"  {stream.name}.{name}", expression)
-        for stream in plan.request.streams.values()
-        for name, _, expression in stream.computed
-        if any(name in query.columns_of(stream.name) for query in plan.queries)
-    ]
-    width = max((len(name) for name, _ in columns), default=0)
-    return ["COMPUTED by Spark, which reads these streams", *(f"{name:<{width}}   {text}" for name, text in columns)] if columns else []
+    """Columns that Spark computes where it reads a stream or a table, and those that tasks compute. Of the former, tasks then do not
+    read the stream themselves."""
+    streams = plan.streams.values()
+    by_spark = [(stream.name, name, expression) for stream in streams for name, _, expression in stream.computed]
+    by_tasks = [(stream.name, name, expression_text(expression)) for stream in streams for name, expression in stream.evaluated]
+    read = {plan.streams[of].kind for of, name, _ in by_spark if any(name in query.columns_of(of) for query in plan.queries)}
+    kinds = " and ".join(f"{kind}s" for kind in ("stream", "table") if kind in read)
+    blocks = []
+    for title, columns in (
+        (f"COMPUTED by Spark, which reads these {kinds}", by_spark),
+        ("COMPUTED by tasks that read the streams", by_tasks),
+    ):
+        used = [(f"  {of}.{name}", text) for of, name, text in columns if any(name in query.columns_of(of) for query in plan.queries)]
+        width = max((len(name) for name, _ in used), default=0)
+        blocks.append([title, *(f"{name:<{width}}   {text}" for name, text in used)] if used else [])
+    return [*blocks[0], *([""] if all(blocks) else []), *blocks[1]]
 
 
 def _stores(plan: LogicalPlan, shares: Shares) -> list[str]:
-    if not plan.stores:
+    return _store_lines("STORES", [store for store in plan.stores if not _is_table(plan, store)], plan, shares)
+
+
+def _tables(plan: LogicalPlan, shares: Shares) -> list[str]:
+    return _store_lines("TABLES", [store for store in plan.stores if _is_table(plan, store)], plan, shares)
+
+
+def _is_table(plan: LogicalPlan, store: StorePlan) -> bool:
+    return store.key.stream is not None and plan.streams[store.key.stream].is_table
+
+
+def _store_lines(title: str, stores: Sequence[StorePlan], plan: LogicalPlan, shares: Shares) -> list[str]:
+    if not stores:
         return []
     has_costs = any(store.cost for store in plan.stores)  # under the cost model `probe`, stores cost nothing
-    table = [("STORES", "rows", "cost" if has_costs else "", "used by")]
-    for store in plan.stores:
+    table = [(title, "rows", "cost" if has_costs else "", "used by")]
+    for store in stores:
         name = f"{wording.store_name(store.key)}{' '.join(f'[{layout}]' for layout in store.layouts)}"
         name = f"  {store.key.owner}'s {name}" if store.key.owner is not None else f"  {name}"
         users = shares.store_users[store.key]

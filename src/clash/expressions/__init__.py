@@ -21,6 +21,7 @@ It may import `model` and `errors` only. Start reading at `evaluate`: it walks a
 | `text` | string functions and LIKE |
 | `text_functions` | TRIM, REPLACE, LPAD, SPLIT_PART and others with literal patterns |
 | `temporal` | time zones, casts between date and time types, parts of dates and times |
+| `nested` | fields of structs |
 | `calendar` | days and months added, truncation, other parts of dates, seconds since 1970 |
 """
 

@@ -7,6 +7,7 @@ from functools import lru_cache
 import pyarrow as pa
 
 from clash.errors import OptionError
+from clash.model.types import split_at_commas, split_field
 
 _ATOMIC = {
     "tinyint": pa.int8(),
@@ -46,7 +47,7 @@ def arrow_type(name: str) -> pa.DataType:
         return pa.duration("us")
     outer, opened, inner = name.partition("<")
     if opened and inner.endswith(">"):
-        nested = _nested(outer, _split_at_commas(inner[:-1]))
+        nested = _nested(outer, split_at_commas(inner[:-1]))
         if nested is not None:
             return nested
     raise OptionError("this type is not supported", name, _HINT)
@@ -64,20 +65,7 @@ def _nested(outer: str, parts: list[str]) -> pa.DataType | None:
 
 
 def _field(part: str) -> pa.Field:
-    """A field of a struct, `name: type`; the name may be quoted with backticks."""
-    part = part.strip()
-    end = part.find("`", 1) + 1 if part.startswith("`") else part.find(":")
-    if end <= 0 or part[end : end + 1] != ":":
-        raise OptionError("this type is not supported", part, _HINT)
-    return pa.field(part[:end].strip("`"), arrow_type(part[end + 1 :].strip()))
-
-
-def _split_at_commas(inner: str) -> list[str]:
-    """Split at the commas that are outside of all brackets."""
-    parts, depth, begin = [], 0, 0
-    for position, character in enumerate(inner):
-        depth += (character in "<(") - (character in ">)")
-        if character == "," and depth == 0:
-            parts.append(inner[begin:position])
-            begin = position + 1
-    return [*parts, inner[begin:]] if inner.strip() else []
+    name, kind = split_field(part)
+    if not kind:
+        raise OptionError("this type is not supported", part.strip(), _HINT)
+    return pa.field(name, arrow_type(kind))

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from clash.errors import DataError
-from clash.expressions import arithmetic, calendar, compare, numeric, temporal, text, text_functions
+from clash.expressions import arithmetic, calendar, compare, nested, numeric, temporal, text, text_functions
 from clash.expressions import cast as casts
 from clash.expressions.arrow_types import arrow_type
 from clash.expressions.literals import literal
@@ -31,7 +31,7 @@ Kernel = Callable[[Call, list[Value], str], Value]
 
 _KERNELS: dict[str, Kernel] = {
     **compare.KERNELS, **arithmetic.KERNELS, **numeric.KERNELS, **text.KERNELS, **text_functions.KERNELS, **temporal.KERNELS,
-    **calendar.KERNELS, **casts.KERNELS,
+    **calendar.KERNELS, **casts.KERNELS, **nested.KERNELS,
 }  # fmt: skip
 _ACCEPTS_VOID = {"<=>", "in", "greatest", "least", "isnull", "isnotnull", "cast"}
 _RAISING_OPS = {

@@ -3,35 +3,58 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
 from random import Random
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from clash.coordinator.batch_loop import run_batch
+from clash.coordinator.batch_loop import no_projection, run_batch
 from clash.coordinator.committed_batch import CommittedBatch
 from clash.coordinator.control.changes import Change
 from clash.coordinator.control.job import JobSpec, QueryRequest
 from clash.coordinator.coordinator import Coordinator
 from clash.coordinator.inspection import late_schema, outlines, result_schema
+from clash.errors import QueryError
 from clash.inprocess.transport import InProcessTransport, Partition, random_partitions
+from clash.model.query import Query
 from clash.model.statistics import Statistics
 from clash.model.stream import Stream
 from clash.plan.logical import LogicalPlan
 from clash.protocol.batch import BatchSpec, Tuning
-from clash.protocol.messages import Payload
+from clash.protocol.reports import Report, ResultFile
 from clash.protocol.result_files import LATE, published_path
+from clash.sql import SparkTypes, UncomputableError, parse_with_spark
 from clash.state.storage import open_storage
 
 _names = itertools.count()
 _SECOND = 1_000_000
 
 
+class NoSpark:
+    """There is no Spark whose types expressions could have."""
+
+    def of_stream(self, stream: str, expression: str) -> str:
+        raise UncomputableError("there is no Spark here")
+
+    def of_joined(self, fields: Sequence[tuple[str, str]], expression: str) -> str:
+        raise UncomputableError("there is no Spark here")
+
+    def is_read_by_tasks(self, stream: str) -> bool:
+        return True
+
+    def is_decoded_by_tasks(self, stream: str) -> bool:
+        return True
+
+
 class InProcessEngine:
     """`tuning` overrides sizes that never change a result (`protocol.batch.Tuning`). Every batch begins an epoch, where changes take
     effect, unless `epoch` says otherwise. Unless `adaptive`, the plan changes only on request."""
+
+    types: SparkTypes = NoSpark()
 
     def __init__(
         self,
@@ -53,16 +76,20 @@ class InProcessEngine:
         tuning: Mapping[str, int] | None = None,
         epoch: str | int = 1,
         adaptive: bool = False,
+        tables: Mapping[str, pa.Table] | None = None,
     ) -> None:
-        requests = tuple(_request(name, text, (windows or {}).get(name)) for name, text in queries.items())
+        requests = tuple(self._request(streams, name, text, (windows or {}).get(name)) for name, text in queries.items())
         self.job = JobSpec(tuple(streams), requests, workers, strategy, cost, layouts, mirs, statistics, epoch, adaptive)
         self.uri = f"memory:inprocess-{next(_names)}" if uri is None else uri
         self.partitions, self.timezone, self.first_plan, self.tuning = partitions, timezone, plan, Tuning(**(tuning or {}))
         self.random = Random(seed)
+        self.tables = dict(tables or {})  # the rows that a start reads, by table
         self.coordinator = self._new_coordinator()
 
     def _new_coordinator(self) -> Coordinator:
-        return Coordinator(self.uri, self.job, self.timezone, self.first_plan, self.tuning)
+        return Coordinator(
+            self.uri, self.job, self.timezone, self.first_plan, self.tuning, read_table=lambda table: self.tables[table.name]
+        )
 
     def restart(self, job: JobSpec | None = None) -> None:
         """As after a stop or a crash: everything from the checkpoint, perhaps with another program."""
@@ -74,10 +101,10 @@ class InProcessEngine:
     # ---- changes, in effect from the next boundary on ----------------------------------------------------------
 
     def add_query(self, name: str, text: str, windows: Mapping[str, str] | None = None, history: bool = True) -> Change:
-        return self._reading(self.coordinator.changes.add_query(_request(name, text, windows), history))
+        return self._reading(self.coordinator.changes.add_query(self._new_request(name, text, windows), history))
 
     def replace_query(self, name: str, text: str, windows: Mapping[str, str] | None = None, history: bool = True) -> Change:
-        return self._reading(self.coordinator.changes.replace_query(_request(name, text, windows), history))
+        return self._reading(self.coordinator.changes.replace_query(self._new_request(name, text, windows), history))
 
     def remove_query(self, name: str) -> Change:
         return self.coordinator.changes.remove_query(name)
@@ -92,9 +119,28 @@ class InProcessEngine:
         """Other options of a stream: window, lateness, idle, keep."""
         return self._reading(self.coordinator.changes.change_stream(name, options))
 
+    def refresh(self, name: str, rows: pa.Table) -> Change:
+        """Other rows of a table; a later start reads them, too."""
+        self.tables[name] = rows
+        return self.coordinator.refresh_table(name)
+
+    def add_table(self, table: Stream, rows: pa.Table) -> Change:
+        self.coordinator.changes.setup.add_stream(table)  # raises if there is one of that name
+        self.tables[table.name] = rows
+        return self.coordinator.add_table(table)
+
     def replan(self, plan: LogicalPlan) -> Change:
         """Use this plan from the next boundary on."""
         return self.coordinator.changes.replan(plan)
+
+    def _new_request(self, name: str, text: str, windows: Mapping[str, str] | None) -> QueryRequest:
+        return self._request(self.coordinator.changes.setup.streams, name, text, windows)
+
+    def _request(self, streams: Iterable[Stream], name: str, text: str, windows: Mapping[str, str] | None) -> QueryRequest:
+        request = QueryRequest(name, text, tuple((windows or {}).items()))
+        with suppress(QueryError):  # which the coordinator finds, too
+            return replace(request, computed=parse_with_spark(name, text, {s.name: s for s in streams}, windows, self.types)[1])
+        return request
 
     def _reading(self, change: Change) -> Change:
         """A stream is read from the first batch on that needs it, as on Spark."""
@@ -112,11 +158,15 @@ class InProcessEngine:
         """One micro-batch. If it raises, what it had is lost; call it again with the same tables."""
         batch = self.coordinator.last + 1
         time = batch * _SECOND if now is None else now
-        return run_batch(self.coordinator, _Tables(self, tables), batch, time, self.partitions)
+        return run_batch(self.coordinator, _Tables(self, tables), batch, time, self.partitions, project=self.project)
 
-    def run_tasks(self, spec: BatchSpec, partitions: list[Partition]) -> list[Payload]:
+    def run_tasks(self, spec: BatchSpec, partitions: list[Partition]) -> list[Report]:
         """The reports of all tasks of a batch."""
         return InProcessTransport(partitions, self.random).run(spec)
+
+    def project(self, spec: BatchSpec, queries: Sequence[Query], files: Sequence[ResultFile]) -> Sequence[ResultFile]:
+        """Tests put another in its place."""
+        return no_projection(spec, queries, files)
 
     # ---- results -----------------------------------------------------------------------------------------------
 
@@ -137,13 +187,9 @@ class _Tables:
     def __init__(self, engine: InProcessEngine, tables: Mapping[str, pa.Table]) -> None:
         self.engine, self.tables = engine, tables
 
-    def run(self, spec: BatchSpec) -> list[Payload]:
+    def run(self, spec: BatchSpec) -> list[Report]:
         engine = self.engine
         return engine.run_tasks(spec, random_partitions(self.tables, engine.coordinator.loaded_plan, engine.partitions, engine.random))
-
-
-def _request(name: str, text: str, windows: Mapping[str, str] | None) -> QueryRequest:
-    return QueryRequest(name, text, tuple((windows or {}).items()))
 
 
 def _read(uri: str, folder: str, schema: pa.Schema) -> pa.Table:

@@ -11,7 +11,8 @@ import numpy as np
 import pyarrow as pa
 
 from clash.protocol.batch import BATCH_SPEC, BatchSpec
-from clash.protocol.messages import Payload
+from clash.protocol.messages import Message, packed, read_report
+from clash.protocol.reports import Report
 from clash.workers.loaded_plan import LoadedPlan
 from clash.workers.whole_batch import run_whole_batch
 
@@ -24,10 +25,19 @@ class InProcessTransport:
     def __init__(self, partitions: list[Partition], random: Random) -> None:
         self.partitions, self.random = partitions, random
 
-    def run(self, spec: BatchSpec) -> list[Payload]:
+    def run(self, spec: BatchSpec) -> list[Report]:
         spec = replace(spec, is_one_task=self.random.random() < 0.5)
         spec = BATCH_SPEC.loads(BATCH_SPEC.dumps(spec))  # as tasks in other processes get it
-        return run_whole_batch(spec, self.partitions, self.random.shuffle)
+        if self.random.random() < 0.5:  # in one process, where nothing is packed
+            return run_whole_batch(spec, self.partitions, self._shuffled)
+        reports = run_whole_batch(spec, self.partitions, self._packed)
+        return [read_report(packed(report)) for report in reports]
+
+    def _shuffled(self, messages: list[Message]) -> list[Message]:
+        return self.random.sample(messages, len(messages))
+
+    def _packed(self, messages: list[Message]) -> list[Message]:
+        return [message._replace(payload=packed(message.payload)) for message in self._shuffled(messages)]
 
 
 def random_partitions(tables: Mapping[str, pa.Table], plan: LoadedPlan, count: int, random: Random) -> list[Partition]:

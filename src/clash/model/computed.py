@@ -1,7 +1,8 @@
-"""Columns that Spark computes where a stream is read.
+"""Columns that are computed for queries where a stream is read.
 
-A query may use any deterministic expression of Spark over one stream. What our evaluator does not know becomes a column of the stream, with
-a name that the expression determines: all queries that use it share the column, and it travels and is stored as any other.
+A query may use any deterministic expression of Spark over one stream. What our evaluator does not know becomes a column of the stream that
+Spark computes; a key that our evaluator knows becomes one that tasks compute. The expression determines the name: all queries that use it
+share the column, and it travels and is stored as any other.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from hashlib import sha256
 
+from clash.model.expressions import Expr
 from clash.model.stream import Stream
 
 REFUSED = ""
@@ -24,10 +26,13 @@ class ComputedColumn:
     """In Spark's SQL, over columns of the stream."""
     type: str
     """Its Spark type; `REFUSED` if Spark cannot compute it, so that a query is read the same way again."""
+    evaluated: Expr | None = None
+    """What tasks evaluate; None where Spark computes the column."""
 
     @property
     def name(self) -> str:
-        return computed_name(self.expression)
+        # two expressions may have one text, and literals of other types
+        return computed_name(self.expression if self.evaluated is None else f"{self.expression} {self.evaluated!r}")
 
 
 def computed_name(expression: str) -> str:
@@ -47,10 +52,14 @@ def with_computed(streams: Mapping[str, Stream], columns: Iterable[ComputedColum
     for column in columns:
         stream = extended.get(column.stream)
         if stream is not None and stream.type_of(column.name) is None:
-            extended[column.stream] = replace(stream, computed=(*stream.computed, (column.name, column.type, column.expression)))
+            if column.evaluated is None:
+                stream = replace(stream, computed=(*stream.computed, (column.name, column.type, column.expression)))
+            else:
+                stream = replace(stream, evaluated=(*stream.evaluated, (column.name, column.evaluated)))
+            extended[column.stream] = stream
     return extended
 
 
 def with_computed_as_columns(stream: Stream) -> Stream:
     """The stream as if it had its computed columns itself: statistics name them as any other."""
-    return replace(stream, columns=(*stream.columns, *((name, kind) for name, kind, _ in stream.computed)), computed=())
+    return replace(stream, columns=stream.all_columns, computed=(), evaluated=())

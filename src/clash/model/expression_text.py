@@ -26,6 +26,8 @@ def expression_text(expression: Expr) -> str:
         return f"{_operand(args[0])} {_POSTFIX[op]}"
     if op == "in":
         return f"{_operand(args[0])} IN ({', '.join(map(expression_text, args[1:]))})"
+    if op == "field" and isinstance(args[1], Lit):
+        return f"{_operand(args[0])}.{args[1].value}"
     if op == "cast":
         return f"CAST({expression_text(args[0])} AS {expression.type})"
     if op in _COMPARE and isinstance(args[0], Lit):

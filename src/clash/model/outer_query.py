@@ -9,6 +9,7 @@ from clash.model.relation import Relation
 
 OutputMode = Literal["complete", "update", "append"]
 JOIN_CORE = "join_core"  # the name that an outer query has for the rows of its join
+GROUPS = "join_groups"  # the name that the SELECTs around an outer query have for its results
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,3 +29,5 @@ class OuterQuery:
     sql: str
     event_time: EventTime | None = None
     """None where the query groups by no event time of a stream."""
+    final: str | None = None
+    """SQL over all groups, where the query has more around them."""

@@ -13,9 +13,29 @@ from dataclasses import dataclass, replace
 
 from clash.model.expressions import Expr, columns, relations
 from clash.model.outer_query import OuterQuery
+from clash.model.projection import Projection
 from clash.model.relation import Attribute, Relation
 
 EqualityClass = frozenset[Attribute]
+_BRANCH = "#"  # in the name of a branch; names of queries have none
+
+
+def branch_name(query: str, number: int) -> str:
+    """The name that a branch of a query has in plans; the first, number 0, has that of the query.
+
+    >>> branch_name("q", 0), branch_name("q", 1)
+    ('q', 'q#2')
+    """
+    return query if number == 0 else f"{query}{_BRANCH}{number + 1}"
+
+
+def query_of(branch: str) -> str:
+    """The name of the query that a branch belongs to.
+
+    >>> query_of("q"), query_of("q#2")
+    ('q', 'q')
+    """
+    return branch.partition(_BRANCH)[0]
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +70,7 @@ class SubJoin:
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """One column of the result."""
+    """One column of the rows that a join gives."""
 
     name: str
     expression: Expr
@@ -73,6 +93,35 @@ class Query:
     """What the predicates imply for event times: (a, b, d) means τ_a ≤ τ_b + d microseconds."""
     outer: OuterQuery | None = None
     """What Spark computes of the results of this join, which is the core of a query with aggregates or DISTINCT."""
+    added: tuple[Query, ...] = ()
+    """The other branches of a query with UNION ALL: joins of their own, whose results are added to those of this one."""
+    tables: frozenset[Relation] = frozenset()
+    """The relations that are reference tables: their rows never arrive, so they complete no result, and windows do not restrict them."""
+    projection: Projection | None = None
+    """What Spark computes of the rows of this join, which have the columns `outputs`, before they are published; None where they are the
+    results."""
+
+    @property
+    def branches(self) -> tuple[Query, ...]:
+        """The joins whose results together are those of the query, each as a query of its own: what is planned and run."""
+        return (self,) if not self.added else (replace(self, added=()), *self.added)
+
+    @property
+    def windows(self) -> tuple[frozenset[tuple[Relation, int | None]], ...]:
+        """The windows of its relations, by branch."""
+        return tuple(branch.join.windows for branch in self.branches)
+
+    @property
+    def streams(self) -> frozenset[Relation]:
+        """The relations whose tuples arrive."""
+        return self.join.relations - self.tables
+
+    @property
+    def result_columns(self) -> list[tuple[str, str]]:
+        """Name and Spark type of each column of the results."""
+        if self.projection is not None:
+            return [(column.name, column.type) for column in self.projection.columns]
+        return [(output.name, output.expression.type) for output in self.outputs]
 
     def columns_of(self, stream: str) -> set[str]:
         """The columns of a stream that the query names: in equalities, filters, residuals and outputs."""
@@ -92,12 +141,13 @@ class Query:
     def reach(self) -> dict[tuple[Relation, Relation], int | None]:
         """D[k, j], the largest τ_j − τ_k in microseconds that a result allows; None where it is unbounded.
 
-        A window of k bounds τ_j − τ_k for every j, and `bounds` add direct bounds; all-pairs shortest paths combine them.
+        A window of k bounds τ_j − τ_k for every j, and `bounds` add direct bounds; all-pairs shortest paths combine them. Rows of tables
+        have no event time and take no part.
         """
-        rels = sorted(self.join.relations)
+        rels = sorted(self.streams)
         reach: dict[tuple[Relation, Relation], int | None] = {}
         for k, window in self.join.windows:
-            for j in rels:
+            for j in rels if k not in self.tables else ():
                 reach[k, j] = 0 if j == k else window
         for a, b, micros in self.bounds:
             window_bound = reach[b, a]

@@ -17,7 +17,9 @@ from typing import Any
 from clash.errors import OptionError
 
 MOST = 1e15  # tuples in a window; a larger number is a typing error
-_SIDE = re.compile(r"[A-Za-z_]\w*(#\d+)?\.[A-Za-z_]\w*")
+_PLAIN = re.compile(r"[A-Za-z_]\w*")
+_SIDE = r"[A-Za-z_]\w*(?:#\d+)?\.(?:[A-Za-z_]\w*|`(?:[^`]|``)+`)"
+_EQUALITY = re.compile(rf"\s*({_SIDE})\s*=\s*({_SIDE})\s*")
 _MAX_LINES = 20  # of each table, in the text for people
 _HINT = 'write sizes={("S", "T"): 150} or {("S.b = T.b", "T.c = U.c"): 150}; one stream has a rate'
 
@@ -36,12 +38,16 @@ class Statistics:
     """The selectivity of equalities that `selectivities` does not name."""
     sizes: Mapping[tuple[str, ...], float] = field(default_factory=dict)
     """Known sizes of joins, by streams or by predicates (see the module)."""
+    distinct: Mapping[str, float] = field(default_factory=dict)
+    """How many different values a column has, `{"R.a": 25}`: of two columns with the most, one pair in so many is equal, unless
+    `selectivities` say otherwise."""
 
     def __post_init__(self) -> None:
         for name, table, example in (
             ("rates", self.rates, '{"R": 100}'),
             ("selectivities", self.selectivities, '{"R.a = S.a": 0.01}'),
             ("sizes", self.sizes, '{("S", "T"): 150}'),
+            ("distinct", self.distinct, '{"R.a": 25}'),
         ):
             if not isinstance(table, Mapping) or (name != "sizes" and not all(isinstance(key, str) for key in table)):
                 raise OptionError(f"{name} are not a table of numbers by name", repr(table)[:200], f"write {name}={example}")
@@ -54,6 +60,8 @@ class Statistics:
         if self.default_selectivity > 1 or any(s > 1 for s in self.selectivities.values()):
             worst = max({"default_selectivity": self.default_selectivity, **self.selectivities}.items(), key=lambda item: item[1])
             raise OptionError("a selectivity is above 1", f"{worst[0]}: {worst[1]}", "write the share of pairs that match, 0 to 1")
+        for column, values in self.distinct.items():
+            _number("number of values", column, values)
         sizes = {}
         for key, size in self.sizes.items():
             canonical = _size_key(key)
@@ -66,9 +74,13 @@ class Statistics:
         return float(self.rates.get(stream, self.default_rate))
 
     def equality(self, left: str, right: str) -> float:
-        """The selectivity of `left = right`, both written `stream.column`."""
+        """The selectivity of `left = right`, both as `column_text` writes them."""
         pairs: dict[str, float] = self._pairs  # type: ignore[attr-defined]
-        return float(pairs.get(" = ".join(sorted((left, right))), self.default_selectivity))
+        given = pairs.get(" = ".join(sorted((left, right))))
+        if given is not None:
+            return float(given)
+        values = max(self.distinct.get(left, 0.0), self.distinct.get(right, 0.0))
+        return 1.0 / values if values >= 1.0 else float(self.default_selectivity)
 
     def predicate(self, text: str) -> float | None:
         """The selectivity given for a filter or residual, by its text."""
@@ -76,7 +88,7 @@ class Statistics:
 
     def __str__(self) -> str:
         """Tables for people, each cut off after its first lines."""
-        parts = [("tuples in the window", self.rates), ("share that matches", self.selectivities)]
+        parts = [("tuples in the window", self.rates), ("share that matches", self.selectivities), ("different values", self.distinct)]
         parts.append(("rows of a join", {" AND ".join(key) if by_predicates(key) else " ⋈ ".join(key): n for key, n in self.sizes.items()}))
         lines = []
         for title, table in parts:
@@ -94,12 +106,13 @@ class Statistics:
             "default_rate": self.default_rate,
             "default_selectivity": self.default_selectivity,
             "sizes": [[list(key), size] for key, size in self.sizes.items()],
+            **({"distinct": dict(self.distinct)} if self.distinct else {}),
         }
 
     @staticmethod
     def from_json(data: Mapping[str, Any]) -> Statistics:
         """Statistics from the parsed content of a file, which users may have written by hand."""
-        allowed = {"rates", "selectivities", "default_rate", "default_selectivity", "sizes"}
+        allowed = {"rates", "selectivities", "default_rate", "default_selectivity", "sizes", "distinct"}
         if not isinstance(data, Mapping) or set(data) - allowed:
             odd = sorted(set(data) - allowed) if isinstance(data, Mapping) else type(data).__name__
             raise OptionError("not a statistics file", f"unexpected {odd}", f"keys are {', '.join(sorted(allowed))}")
@@ -108,7 +121,7 @@ class Statistics:
             fields["sizes"] = {tuple(key): size for key, size in data.get("sizes", [])}
         except (TypeError, ValueError):
             raise OptionError("sizes are not in order", repr(data["sizes"]), 'write "sizes": [[["S", "T"], 150]]') from None
-        for key in ("rates", "selectivities"):
+        for key in ("rates", "selectivities", "distinct"):
             if not isinstance(fields.get(key, {}), Mapping):
                 raise OptionError(f"{key} is not a table of numbers", repr(fields[key]), f'write "{key}": {{"R": 100}}')
         return Statistics(**fields)
@@ -139,7 +152,8 @@ class Statistics:
 
 def _pair(text: str) -> str:
     """The canonical key of a selectivity: `S.a=R.a` and `R.a = S.a` are one key; the text of a filter stays as it is."""
-    return " = ".join(sorted(side.strip() for side in text.split("="))) if is_equality(text) else text
+    sides = equality_sides(text)
+    return text if sides is None else " = ".join(sorted(sides))
 
 
 def by_predicates(key: tuple[str, ...]) -> bool:
@@ -174,9 +188,9 @@ def _size_key(key: Any) -> tuple[str, ...]:
     parts = (key,) if isinstance(key, str) else tuple(key)
     if not all(isinstance(part, str) for part in parts):
         raise OptionError("a known size needs two or more streams", f"{key!r}", _HINT)
-    equalities = [_pair(part).split(" = ") for part in parts if is_equality(part)]
+    equalities = [sides for part in parts if (sides := equality_sides(part)) is not None]
     if equalities:
-        classes = closed((left, right) for left, right in equalities)
+        classes = closed(equalities)
         if len({member.partition(".")[0] for group in classes for member in group}) > 1:
             return (*written(classes), *sorted({part for part in parts if not is_equality(part)}))
     elif len(parts) > 1:
@@ -184,10 +198,24 @@ def _size_key(key: Any) -> tuple[str, ...]:
     raise OptionError("a known size needs two or more streams", f"{key!r}", _HINT)
 
 
+def column_text(owner: object, column: str) -> str:
+    """A column of a stream or relation as statistics name it: in backquotes if it has other characters than letters, digits, underscores.
+
+    >>> column_text("R", "a"), column_text("R", "unit price")
+    ('R.a', 'R.`unit price`')
+    """
+    return f"{owner}.{column}" if _PLAIN.fullmatch(column) else f"{owner}.`{column.replace('`', '``')}`"
+
+
+def equality_sides(text: str) -> tuple[str, str] | None:
+    """Both columns of an equality, `stream.column = stream.column`; None for any other text."""
+    match = _EQUALITY.fullmatch(text)
+    return None if match is None else (match[1], match[2])
+
+
 def is_equality(text: str) -> bool:
-    """Whether the text is an equality of two columns, `stream.column = stream.column`."""
-    sides = [side.strip() for side in text.split("=")]
-    return len(sides) == 2 and all(_SIDE.fullmatch(side) for side in sides)
+    """Whether the text is an equality of two columns."""
+    return equality_sides(text) is not None
 
 
 def _short(value: float) -> str:

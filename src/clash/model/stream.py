@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 from clash.errors import OptionError
 from clash.model.durations import parse_duration
+from clash.model.expressions import Expr
 from clash.model.types import is_decimal, normalise
 
 Keep = Literal["needed", "all"]
@@ -57,7 +58,11 @@ class Stream:
     keep: Keep = "needed"
     """Which rows and columns the store retains: those that live queries need, or all, for queries added later."""
     computed: tuple[tuple[str, str, str], ...] = ()
-    """Name, Spark type and expression of columns that are computed for queries where the stream is read, see `clash.model.computed`."""
+    """Name, Spark type and expression of columns that Spark computes for queries where it reads the stream, see `clash.model.computed`."""
+    is_table: bool = False
+    """Whether it is a reference table: its rows do not arrive, but are there, in a version that each batch decides on."""
+    evaluated: tuple[tuple[str, Expr], ...] = ()
+    """Name and expression of columns that tasks compute for queries of the rows that were read."""
 
     @staticmethod
     def of(
@@ -89,6 +94,23 @@ class Stream:
         options: dict[str, Any] = {"window": window, "lateness": lateness, "idle": idle, "keep": keep}
         return Stream(name, types, time).with_options(**options)
 
+    @staticmethod
+    def table(name: str, columns: Mapping[str, str]) -> Stream:
+        """A checked reference table. It has no event time and no window: what a batch joins are the rows of one version of it.
+
+        >>> Stream.table("nations", {"key": "bigint", "name": "string"}).is_table
+        True
+        """
+        check_name("table", name)
+        if not columns:
+            raise OptionError("a table needs at least one column", name, 'write columns={"a": "bigint", …}')
+        return replace(Stream.of(name, columns), is_table=True)
+
+    @property
+    def kind(self) -> str:
+        """What users call it."""
+        return "table" if self.is_table else "stream"
+
     def with_options(
         self,
         *,
@@ -115,6 +137,14 @@ class Stream:
             options["keep"] = keep
         return replace(self, **options)
 
+    @property
+    def all_columns(self) -> tuple[tuple[str, str], ...]:
+        """Name and Spark type of each column, those included that are computed for queries."""
+        if not self.computed and not self.evaluated:
+            return self.columns
+        by_spark = ((name, kind) for name, kind, _ in self.computed)
+        return *self.columns, *by_spark, *((name, expression.type) for name, expression in self.evaluated)
+
     def type_of(self, column: str) -> str | None:
         """The Spark type of a column; None if the stream has no such column."""
-        return next((kind for name, kind, *_ in (*self.columns, *self.computed) if name == column), None)
+        return next((kind for name, kind in self.all_columns if name == column), None)

@@ -6,6 +6,7 @@ One grammar for literals, which the SQL front end reads, and for columns, which 
 from __future__ import annotations
 
 import re
+from datetime import UTC, datetime, timedelta
 
 WHITE_SPACE = "".join(map(chr, range(33))) + "\x7f"  # what Spark ignores before and after a text that it casts
 DATE = r"(?P<year>[+-]?[0-9]{4,7})(?:-(?P<month>[0-9]{1,2})(?:-(?P<day>[0-9]{1,2})(?P<clock>[ T].*)?)?)?"
@@ -14,6 +15,19 @@ _OFFSET = re.compile(r"(?:UTC|GMT|UT)?([+-])([0-9]{1,2})(?::?([0-9]{2})(?::?([0-
 _ZERO = ("Z", "UTC", "GMT", "UT", "Etc/UTC")
 _SHORT = {"EST": -5, "MST": -7, "HST": -10}  # which Java takes for offsets, and zone databases for places with a history
 _MICROS_PER_SECOND = 1_000_000
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def instant_text(micros: int) -> str:
+    """Event time as ISO 8601; outside the years 1 to 9999 of `datetime`, as its number of microseconds.
+
+    >>> instant_text(1_500_000), instant_text(1 << 62)
+    ('1970-01-01T00:00:01.500000+00:00', '4611686018427387904')
+    """
+    try:
+        return (_EPOCH + timedelta(microseconds=micros)).isoformat()
+    except OverflowError:
+        return str(micros)
 
 
 def fixed_offset(zone: str) -> int | None:

@@ -95,5 +95,36 @@ def is_atomic(name: str) -> bool:
     return name in _FAMILY or name.startswith("decimal")
 
 
+def struct_fields(name: str) -> list[tuple[str, str]]:
+    """Name and type of each field of a struct; none for any other type.
+
+    >>> struct_fields("struct<a:int,b:struct<c:decimal(5,2),d:string>>")
+    [('a', 'int'), ('b', 'struct<c:decimal(5,2),d:string>')]
+    """
+    if not name.startswith("struct<") or not name.endswith(">"):
+        return []
+    return [split_field(part) for part in split_at_commas(name.removeprefix("struct<")[:-1])]
+
+
+def split_field(part: str) -> tuple[str, str]:
+    """Name and type of a field, `name: type`; the name may be quoted with backticks. Without a type if it cannot be read."""
+    part = part.strip()
+    end = part.find("`", 1) + 1 if part.startswith("`") else part.find(":")
+    if end <= 0 or part[end : end + 1] != ":":
+        return part, ""
+    return part[:end].strip("`"), part[end + 1 :].strip()
+
+
+def split_at_commas(inner: str) -> list[str]:
+    """Splits at the commas that are outside of all brackets."""
+    parts, depth, begin = [], 0, 0
+    for position, character in enumerate(inner):
+        depth += (character in "<(") - (character in ">)")
+        if character == "," and depth == 0:
+            parts.append(inner[begin:position])
+            begin = position + 1
+    return [*parts, inner[begin:]] if inner.strip() else []
+
+
 def is_numeric(name: str) -> bool:
     return family(name) in ("integer", "floating") or name.startswith("decimal")

@@ -35,6 +35,7 @@ from clash.operations.durable_files import content_of, flush, flush_folders, lin
 from clash.operations.held_folders import STOP_AND_COPY, HeldFolder
 from clash.operations.opened_checkpoint import open_checkpoint
 from clash.operations.pinned_checkpoint import PinnedCheckpoint, of_one_batch
+from clash.protocol.tables import paths_of
 from clash.state.storage import LocalStorage, open_storage
 
 _INCOMPLETE = ".incomplete-"
@@ -134,7 +135,7 @@ def _copy(pinned: PinnedCheckpoint, outside: list[HeldFolder], target: Path, pre
 
 
 def _items(pinned: PinnedCheckpoint, outside: list[HeldFolder]) -> Iterator[_Item]:
-    containers = {record.path for record in pinned.manifest.containers}
+    containers = {record.path for record in pinned.manifest.containers} | paths_of(pinned.manifest.tables)
     for half, storage in (("clash", pinned.clash), ("spark", pinned.spark)):
         for path, content in storage.files.items():
             yield _Item(f"{CHECKPOINT}/{half}/{path}", memoryview(content), (), half == "clash" and path in containers)

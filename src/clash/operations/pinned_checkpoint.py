@@ -28,6 +28,8 @@ from clash.errors import CheckpointError, ClashError, StateError
 from clash.operations.held_folders import HeldFolder, hold_folders
 from clash.operations.opened_checkpoint import OpenedCheckpoint, open_checkpoint
 from clash.operations.pinned_storage import PinnedStorage
+from clash.protocol import tables
+from clash.protocol.tables import paths_of
 from clash.state.json_records import record_numbers
 from clash.state.storage import ArrowStorage, HdfsStorage, Storage, open_storage
 
@@ -92,7 +94,7 @@ def newest_batch(storage: Storage) -> int:
 def _pin(opened: OpenedCheckpoint, with_next: bool, with_results: bool) -> PinnedCheckpoint:
     storage, manifest = open_storage(opened.storage.uri), opened.manifest
     files = {path: storage.read(path, mapped=False) for path in _records(storage, manifest, with_next)}
-    containers = {record.path for record in manifest.containers}
+    containers = {record.path for record in manifest.containers} | paths_of(manifest.tables)
     others = {f"{folder}/{name}" for folder in _OF_NEXT for name in storage.list(folder, recursive=True)} if with_next else set()
     if isinstance(storage, (ArrowStorage, HdfsStorage)):
         others |= containers  # they would be loaded, not mapped
@@ -110,7 +112,7 @@ def _view(opened: OpenedCheckpoint, clash: PinnedStorage) -> Storage:
     return clash if opened.identity else Format6View(clash)
 
 
-_OF_NEXT = (batch_decision.FOLDER, "plans", "state")
+_OF_NEXT = (batch_decision.FOLDER, "plans", "state", tables.FOLDER)
 
 
 def _records(storage: Storage, manifest: Manifest, with_next: bool) -> Iterator[str]:

@@ -18,6 +18,7 @@ from clash.operations.backup_record import DAMAGED, Snapshot, is_snapshot, read_
 from clash.operations.durable_files import file_crc
 from clash.operations.pinned_checkpoint import PinnedCheckpoint, newest_batch, of_one_batch
 from clash.protocol.plan_files import plan_path
+from clash.protocol.tables import paths_of
 from clash.state.json_records import RESTORE
 from clash.state.paths import absolute_location
 from clash.state.storage import LocalStorage
@@ -106,5 +107,6 @@ def _verify_footer(places: tuple[Path, ...]) -> None:
 
 
 def _verified(pinned: PinnedCheckpoint, location: str, is_backup: bool, results: int) -> Verified:
-    containers = pinned.manifest.containers
-    return Verified(location, is_backup, pinned.manifest.batch, len(containers), sum(record.bytes for record in containers), results)
+    containers, tables = pinned.manifest.containers, pinned.manifest.tables
+    size = sum(record.bytes for record in containers) + sum(version.bytes for version in tables.values())
+    return Verified(location, is_backup, pinned.manifest.batch, len(containers) + len(paths_of(tables)), size, results)

@@ -67,6 +67,8 @@ class StoreCopy:
     """Whether it holds the tuples of a stream, rather than intermediate results."""
     partition_column: Attribute | None
     """The column whose hash decides on which worker a row is; None where the arrival does, or where all rows are together."""
+    table: str | None = None
+    """The table whose rows it holds, which are in files of their own rather than in containers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +118,8 @@ class StreamIngest:
     channels: tuple[Channel, ...]
     filters: Mapping[str, EdgeFilter]
     """By edge label; an edge without an entry takes every tuple."""
+    evaluated: tuple[tuple[str, Expr], ...] = ()
+    """Name and expression of columns that are computed of those that are read."""
 
 
 @dataclass(frozen=True, slots=True)

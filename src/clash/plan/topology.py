@@ -80,11 +80,11 @@ class RowFilter:
 
 @dataclass(frozen=True, slots=True)
 class Store:
-    """The tuples of a stream or the rows of an intermediate result, kept once per layout."""
+    """The tuples of a stream, the rows of a table or the rows of an intermediate result, kept once per layout."""
 
     id: str
     stream: str | None
-    """The stream of a base store; None for an intermediate store."""
+    """The stream or table of a base store; None for an intermediate store."""
     join: SubJoin | None
     """The sub-join of an intermediate store; None for a base store."""
     owner: str | None
@@ -106,7 +106,7 @@ class Store:
     def horizon(self) -> int | None:
         """Microseconds after its earliest part for which a row may be needed; None where nothing bounds it."""
         spans = [span for _, span in self.horizons if span is not None]
-        return max(spans) if len(spans) == len(self.horizons) else None
+        return max(spans) if spans and len(spans) == len(self.horizons) else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,7 +208,7 @@ class Topology:
     workers: int
     rounds: int
     streams: tuple[Stream, ...]
-    """The streams that are read, by name."""
+    """The streams and tables that are read, by name."""
     queries: tuple[Query, ...]
     stores: tuple[Store, ...]
     origins: tuple[Origin, ...]
@@ -236,6 +236,16 @@ class Topology:
     def ingest(self) -> Mapping[str, tuple[Edge, ...]]:
         """By stream: the edges on which its raw tuples go into stores."""
         return {s.name: tuple(e for e in self.edges if e.source == EdgeSource("stream", s.name)) for s in self.streams}
+
+    @cached_property
+    def arriving(self) -> tuple[Stream, ...]:
+        """The streams that are no tables: their tuples arrive."""
+        return tuple(stream for stream in self.streams if not stream.is_table)
+
+    @cached_property
+    def tables(self) -> frozenset[str]:
+        """The names of the tables that are read."""
+        return frozenset(stream.name for stream in self.streams if stream.is_table)
 
     @cached_property
     def timed(self) -> bool:

@@ -1,8 +1,9 @@
 """What makes a logical plan valid, whichever planner made it.
 
-Every result is produced once, by its last-arriving tuple: so each query has for each of its relations exactly one order that reaches all
-the others, without a cross product that the query does not ask for; each intermediate result that is used is fed from every one of its
-relations; and each step finds its store under a layout that the store has. `validate_topology` checks what the plan becomes.
+Every result is produced once, by its last-arriving tuple: so each query has for each of its relations that are no tables exactly one order
+that reaches all the others, without a cross product that the query does not ask for; each intermediate result that is used is fed from
+every one of its relations, and has no table; and each step finds its store under a layout that the store has. `validate_topology` checks
+what the plan becomes.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ def validate_plan(plan: LogicalPlan) -> None:
     queries = {query.name: query for query in plan.queries}
     for query in plan.queries:
         orders = [order for order in plan.probe_orders if query.name in order.queries]
-        _one_order_per_relation(f"query {query.name}", query.join, orders)
+        _one_order_per_relation(f"query {query.name}", query.streams, orders)
         for order in orders:
             _validate_order(order, query.join, [query], layouts, plan.workers)
     for order in plan.probe_orders:
@@ -49,18 +50,20 @@ def _validate_mirs(plan: LogicalPlan, layouts: Layouts) -> None:
         readers = [q for q in plan.queries if key.owner in (None, q.name) and q.contains(key.join)]
         if not readers:
             raise PlanError(f"no query contains {key}")
+        if any(key.join.relations & query.tables for query in readers):
+            raise PlanError(f"{key} is an intermediate result with a table, whose rows may change")
         feeding = [order for order in plan.probe_orders if order.feeds == key]
-        _one_order_per_relation(str(key), key.join, feeding)
+        _one_order_per_relation(str(key), key.join.relations, feeding)
         for order in feeding:
             _validate_order(order, key.join, readers, layouts, plan.workers)
             if any(step.store.join is not None and len(step.store.join.relations) >= len(key.join.relations) for step in order.steps):
                 raise PlanError(f"{order} feeds {key} from an intermediate result that is no smaller")
 
 
-def _one_order_per_relation(what: str, join: SubJoin, orders: Sequence[ProbeOrder]) -> None:
+def _one_order_per_relation(what: str, relations: frozenset[Relation], orders: Sequence[ProbeOrder]) -> None:
     count = Counter(order.origin for order in orders)
-    for relation in sorted(join.relations | set(count)):
-        if count[relation] != (relation in join.relations):
+    for relation in sorted(relations | set(count)):
+        if count[relation] != (relation in relations):
             raise PlanError(f"{what} has {count[relation]} orders from {relation}")
 
 

@@ -45,7 +45,7 @@ def validate_topology(topology: Topology) -> None:
         for name in rule.emits:
             results[name, rule.origin] += 1
     for query in topology.queries:
-        for relation in query.join.relations:
+        for relation in query.streams:
             if results[query.name, relation] != 1 and (not has_branches or not results[query.name, relation]):
                 raise PlanError(f"{query.name} is answered {results[query.name, relation]} times from {relation}")
     last = max((edge.position for edge in topology.edges), default=FIRST)

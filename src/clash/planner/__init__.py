@@ -17,8 +17,11 @@ It may import `clash.plan`, `clash.model` and `clash.errors`; not `sql`, `topolo
 | `solution` | one arc into every needed node: trimming, layouts, cost, rounds |
 | `solve` | a search space → the cheapest plan and its bound: heuristic, then integer program |
 | `components` | groups of queries that share nothing |
-| `plan_state`, `insertion`, `heuristic` | a plan under construction; inserting a query into it; the search over such plans |
+| `plan_state`, `journal` | a plan under construction; undoing changes to it |
+| `insertion`, `heuristic` | inserting a query into a plan; the search over such plans |
 | `isolated_bounds` | lower bounds on what a query costs alone |
+| `large_sets`, `guidance` | large sets: relaxation and search side by side; what the relaxation suggests to the search |
+| `dual_bound` | a proven bound from any duals of a linear program |
 | `compact_program`, `bound_rows` | the default integer program; rows that tighten its bound |
 | `published_program` | the integer program of the paper |
 | `integer_program`, `solver` | a program under construction; HiGHS, in this process or in one of its own |

@@ -16,26 +16,36 @@ from clash.planner.lattice import Target
 _SAFE = 1 - 1e-9  # the right-hand side of rows that are scaled to 1, against rounding
 
 
-def add_bound_rows(program: CompactProgram, isolated: Mapping[int, float]) -> None:
-    """Add the rows of all targets. The program must be one under `probe` costs, where every arc is a step.
+def add_isolated_rows(program: CompactProgram, isolated: Mapping[int, float]) -> None:
+    """A query's own steps cost at least what the query costs alone. The program must be one under `probe` costs.
 
     `isolated`: sub of a target → a lower bound on what its own steps cost in any plan.
     """
-    graph = program.graph
     for target in program.targets:
-        arcs = [at for sub in program.parts[target.sub] for node in graph.nodes_of(sub) for at in graph.into[node]]
         bound = isolated.get(target.sub, 0.0)
         if bound > 0.0:
+            arcs = _arcs(program, target)
             program.milp.row([program.y[at] for at in arcs], [_tuples_sent(program, at) / bound for at in arcs], lower=_SAFE)
-        if not graph.model.free_copies:
-            _add_broadcast_rows(program, target, arcs)
+
+
+def add_broadcast_rows(program: CompactProgram) -> None:
+    """A store under a layout of no use to a query makes the query broadcast. The program must be one under `probe` costs."""
+    if not program.graph.model.free_copies:
+        for target in program.targets:
+            _add_broadcast_rows(program, target, _arcs(program, target))
+
+
+def _arcs(program: CompactProgram, target: Target) -> list[int]:
+    """All steps inside the target."""
+    graph = program.graph
+    return [at for sub in program.parts[target.sub] for node in graph.nodes_of(sub) for at in graph.into[node]]
 
 
 def _tuples_sent(program: CompactProgram, at: int) -> float:
     """The tuples that a step sends, each counted once however many workers it goes to: isolated bounds do not count broadcasts."""
     graph = program.graph
     tail = graph.lattice.subs[graph.nodes[graph.arcs[at].tail].sub]
-    return tail.rows / tail.size
+    return tail.sends
 
 
 def _add_broadcast_rows(program: CompactProgram, target: Target, arcs: list[int]) -> None:
@@ -77,15 +87,15 @@ def _least_traffic(program: CompactProgram, target: Target, single: int) -> floa
         for a, b in subs[part].splits:
             if single in (a, b):
                 other = subs[b if a == single else a]
-                for origin in other.relations:
-                    probes.setdefault(origin, []).append((frozenset(other.relations), other.rows / other.size))
+                for origin in other.origins:
+                    probes.setdefault(origin, []).append((frozenset(other.relations), other.sends))
     best = 0.0 if len(subs[target.sub].relations) < 2 else math.inf
     for part in program.parts[target.sub]:
         around = subs[part].join.relations
         if relation not in around or len(around) < 2:
             continue
         total = 0.0
-        for origin in around - {relation}:
+        for origin in set(subs[part].origins) - {relation}:
             total += min((sent for inside, sent in probes.get(origin, ()) if inside <= around), default=math.inf)
         best = min(best, total)
     return 0.0 if math.isinf(best) else best

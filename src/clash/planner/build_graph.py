@@ -51,7 +51,8 @@ def build_graph(
     builder.add_base_stores(sizes)
     for sub in sorted(lattice.subs, key=lambda s: s.size):
         if sub.size == 1:
-            builder.add_root(sub)
+            if sub.origins:
+                builder.add_root(sub)
             continue
         for a, b in sub.splits:
             builder.add_steps(lattice.subs[a], lattice.subs[b], sub)
@@ -68,13 +69,15 @@ class _GraphBuilder:
     def __init__(self, lattice: Lattice, model: CostModel, mirs: bool, rules: PlacementRules, preset_layouts: bool) -> None:
         self.graph = Graph(lattice, model, mirs, rules)
         self._lattice, self._model, self._rules, self._preset_layouts = lattice, model, rules, preset_layouts
+        subs, splits = lattice.subs, [(a, b) for sub in lattice.subs for a, b in sub.splits]
+        self._probed = {probed for a, b in splits for probed, other in ((a, b), (b, a)) if subs[other].origins}  # subs that steps may probe
         self._placed_nodes: dict[tuple[Relation, int], list[tuple[Placement, int]]] = {}
 
     def add_base_stores(self, sizes: Sizes) -> None:
-        """One store per stream that some query joins with another relation."""
+        """One store per stream that some query joins with another stream, and one per table."""
         lattice, model = self._lattice, self._model
         uses = Counter((a.relation.stream, a.column) for t in lattice.targets for c in lattice.subs[t.sub].join.classes for a in c)
-        joined = {s for t in lattice.targets if lattice.subs[t.sub].size > 1 for s in t.parts}
+        joined = {s for t in lattice.targets for s in t.parts if len(lattice.subs[t.sub].origins) > 1 or not lattice.subs[s].origins}
         singles: dict[str, list[Sub]] = {}
         for sub in lattice.subs:
             if sub.size == 1 and sub.id in joined:
@@ -86,7 +89,8 @@ class _GraphBuilder:
             if self._preset_layouts:
                 small = rows * model.workers <= SMALL_SHARE * sum(s.rows for group in singles.values() for s in group)
                 layouts = [ALL] if small and model.full else [max(layouts, key=lambda h: (uses[stream, str(h.column)], str(h.column)))]
-            self.graph.add_store(stream, None, rows, self._candidate_layouts(layouts), [sub.id for sub in subs])
+            ids = [sub.id for sub in subs]
+            self.graph.add_store(stream, None, rows, self._candidate_layouts(layouts), ids, is_table=not subs[0].origins)
 
     def _candidate_layouts(self, hash_layouts: list[Layout]) -> list[Layout]:
         return hash_layouts[:1] if self._preset_layouts else self._model.candidate_layouts(hash_layouts)
@@ -110,12 +114,12 @@ class _GraphBuilder:
     def add_steps(self, before: Sub, probed: Sub, after: Sub) -> None:
         """All arcs by which partial results over `before` probe the store of `probed` and become `after`."""
         graph = self.graph
-        if probed.size > 1 and not graph.has_store(probed.id):
+        if not before.origins or (probed.size > 1 and not graph.has_store(probed.id)):
             return
         store = graph.store_of(probed)
         known_keys = known_attributes(before, probed, after)
         variants: dict[Placement, list[tuple[Placement, float, int, tuple[int, ...]]]] = {}  # they do not depend on the origin
-        for origin in before.relations:
+        for origin in before.origins:
             for placement, tail in self._placements(origin, before):
                 if placement not in variants:
                     variants[placement] = self._step_variants(placement, store, known_keys, before, probed, after)
@@ -126,7 +130,7 @@ class _GraphBuilder:
         self, placement: Placement, store: Store, known_keys: set[Attribute], before: Sub, probed: Sub, after: Sub
     ) -> list[tuple[Placement, float, int, tuple[int, ...]]]:
         """(placement after, cost, hop, layouts) of a step from `placement`; layouts that make no difference share one variant."""
-        model, rules, rows = self._model, self._rules, before.rows / before.size
+        model, rules, rows = self._model, self._rules, before.sends
         merged: dict[tuple[Placement, float, int], list[int]] = {}
         for i, layout in enumerate(store.layouts):
             attribute = hashed_attribute(layout, probed)
@@ -145,21 +149,24 @@ class _GraphBuilder:
         return [(*key, _unless_all(layouts, store)) for key, layouts in merged.items()]
 
     def add_mir(self, sub: Sub) -> None:
-        """A store for the sub, if steps continue from it and every one of its relations can feed it; under `full` the arcs that feed it."""
-        if sub.id not in self._rules.inner or not all(self._placements(origin, sub) for origin in sub.relations):
+        """A store for the sub, if steps probe it and every one of its relations can feed it; under `full` the arcs that feed it. One with a
+        table has none: its rows would be those of a version that is no longer in force."""
+        if sub.id not in self._probed or sub.origins != sub.relations:
+            return
+        if not all(self._placements(origin, sub) for origin in sub.origins):
             return
         hash_layouts = [Layout("hash", column, relation) for relation, column in sorted(sub.outside)] or [Layout("hash")]
         store = self.graph.add_store(None, sub.id, sub.rows, self._candidate_layouts(hash_layouts), [])
         if not self._model.full:
             return
-        for origin in sub.relations:
+        for origin in sub.origins:
             for placement, tail in self._placements(origin, sub):
                 merged: dict[tuple[float, int], list[int]] = {}
                 for i, layout in enumerate(store.layouts):
                     if placement == EVERY_WORKER and layout != ALL:
                         continue  # every worker would insert the same row
                     stays = self._model.workers == 1 or matches_layout(placement, layout)
-                    key = (self._model.feed(layout, sub.rows / sub.size, stays), 0 if stays else 1)
+                    key = (self._model.feed(layout, sub.sends, stays), 0 if stays else 1)
                     merged.setdefault(key, []).append(i)
                 for (cost, hop), layouts in merged.items():
                     fed = self.graph.add_node(origin, sub.id, FED)
@@ -167,7 +174,7 @@ class _GraphBuilder:
 
     def add_deliveries(self, sub: Sub) -> None:
         """The arcs by which complete results leave; not from EVERY_WORKER, where each worker would deliver the same rows."""
-        for origin in sub.relations:
+        for origin in sub.origins:
             for placement, tail in self._placements(origin, sub):
                 if placement != EVERY_WORKER:
                     self.graph.add_arc(tail, self.graph.add_node(origin, sub.id, DELIVERED), 0.0, -1, (), 0, -1)

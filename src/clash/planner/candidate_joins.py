@@ -14,6 +14,7 @@ from collections.abc import Sequence
 
 from clash.model.expressions import relations
 from clash.model.query import Query, SubJoin
+from clash.model.statistics import column_text
 from clash.planner.cardinalities import Sizes
 from clash.planner.lattice import JoinGraph
 
@@ -103,12 +104,9 @@ class _QuickSizes:
         index = {relation: i for i, relation in enumerate(graph.relations)}
         self.classes: list[list[list[tuple[int, float]]]] = [[] for _ in graph.relations]  # per relation and class: (partner, selectivity)
         for _, members in graph.classes:
+            names = {a: column_text(a.relation.stream, a.column) for a in members}
             for a in members:
-                partners = [
-                    (1 << index[b.relation], sizes.equality(f"{a.relation.stream}.{a.column}", f"{b.relation.stream}.{b.column}"))
-                    for b in members
-                    if b.relation != a.relation
-                ]
+                partners = [(1 << index[b.relation], sizes.equality(names[a], names[b])) for b in members if b.relation != a.relation]
                 self.classes[index[a.relation]].append(partners)
         self.residuals = [(sum(1 << index[r] for r in relations(e)), sizes.selectivity(e)) for e in query.join.residuals]
         self._rows: dict[int, float] = {1 << i: rows for i, rows in enumerate(self.single)}
@@ -143,15 +141,17 @@ def _promising(query: Query, graph: JoinGraph, sizes: Sizes, common: Counter[int
     mir_costs: dict[int, float] = {}  # MIRs that a beam may add in one step → this query's share of what feeding them costs
     if mirs:
         for mask in common:
-            if mask != graph.full:
+            if mask != graph.full and not mask & graph.tables:
                 mir_costs[mask] = _feed_cost(mask, estimate) / common[mask]
         pairs = {1 << i | 1 << j for i in range(len(graph.relations)) for j in range(i) if graph.adjacent[i] >> j & 1}
+        pairs = {mask for mask in pairs if not mask & graph.tables}
         for mask in heapq.nsmallest(max(2, len(graph.relations) // 2), pairs, key=lambda m: (estimate.rows(m), m)):
             mir_costs.setdefault(mask, _feed_cost(mask, estimate))
     for mask in mir_costs:
         masks |= set(graph.connected(within=mask))
     for i in range(len(graph.relations)):
-        masks |= _beam(graph, estimate, mir_costs, 1 << i, width)
+        if not graph.tables >> i & 1:
+            masks |= _beam(graph, estimate, mir_costs, 1 << i, width)
     for mask in sorted(mir_costs):
         masks |= _beam(graph, estimate, mir_costs, mask, 1)
     return sorted(masks)

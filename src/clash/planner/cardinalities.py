@@ -13,7 +13,7 @@ import re
 from clash.model.expressions import Call, Expr
 from clash.model.query import EqualityClass, SubJoin
 from clash.model.relation import Relation
-from clash.model.statistics import Statistics
+from clash.model.statistics import Statistics, column_text
 from clash.model.stream import Stream
 from clash.planner.known_cardinalities import KnownSizes
 
@@ -67,8 +67,8 @@ class Sizes:
         """The selectivity of all equalities of a class: the product over a maximum spanning tree of its attributes."""
         members = sorted(equal)
         if len(members) == 2:
-            return self.equality(f"{members[0].relation.stream}.{members[0].column}", f"{members[1].relation.stream}.{members[1].column}")
-        names = [f"{a.relation.stream}.{a.column}" for a in members]
+            return self.equality(*(column_text(a.relation.stream, a.column) for a in members))
+        names = [column_text(a.relation.stream, a.column) for a in members]
         best = [self.equality(names[0], name) for name in names]
         todo, product = set(range(1, len(names))), 1.0
         while todo:  # Prim's algorithm, for the largest product
@@ -80,7 +80,7 @@ class Sizes:
         return product
 
     def equality(self, left: str, right: str) -> float:
-        """The selectivity of `left = right`, both written `stream.column`."""
+        """The selectivity of `left = right`, both as `column_text` writes them."""
         key = (left, right)
         if key not in self._equalities:
             self._equalities[key] = self._statistics.equality(left, right)

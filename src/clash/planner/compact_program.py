@@ -25,8 +25,12 @@ class CompactProgram:
         self.goals = [goal for target in targets for goal in graph.goals(target)]
         self.parts = {target.sub: graph.parts(target) for target in targets}
         self.nodes = sorted({n for parts in self.parts.values() for sub in parts for n in graph.nodes_of(sub)})
+        halves = {half for parts in self.parts.values() for sub in parts for pair in graph.lattice.subs[sub].splits for half in pair}
+        whole = {target.sub for target in targets} - halves
+        # Goals, and nodes from which steps lead nowhere but to a goal. All of them are reached by the flow to that goal, so none has an s.
+        self.final = {*self.goals, *(n for n in self.nodes if graph.nodes[n].sub in whole)}
         self.y: dict[int, int] = {}  # arc → is it used?
-        self.s: dict[int, int] = {}  # node that is no goal → is it reached?
+        self.s: dict[int, int] = {}  # node that is not final → is it reached?
         self.m: dict[int, int] = {}  # sub → is it kept as a MIR?
         self.z: dict[tuple[int, int], int] = {}  # (store, layout) → is there such a copy?
         self.flows: list[tuple[int, dict[int, int]]] = []  # (goal, arc → its flow)
@@ -45,11 +49,10 @@ class CompactProgram:
 
     def _add_variables(self) -> None:
         graph, milp, model = self.graph, self.milp, self.graph.model
-        goals = set(self.goals)
         for node in self.nodes:
             for at in graph.into[node]:
                 self.y[at] = milp.var(graph.arcs[at].cost)
-            if graph.into[node] and node not in goals:
+            if graph.into[node] and node not in self.final:
                 self.s[node] = milp.var(integral=False)
         for mir in sorted({graph.arcs[at].mir for at in self.y} - {-1}):
             self.m[mir] = milp.var()
@@ -80,18 +83,17 @@ class CompactProgram:
         return [self.z[arc.store, i] for i in arc.layouts]
 
     def _add_reachability(self) -> None:
-        """An arc is used only if its tail is reached and its store is there; a node is reached only over an arc; a goal is reached."""
+        """An arc is used only if its tail is reached and its store is there; a node is reached only over an arc.
+
+        Arcs into final nodes are left out: they are flows, whose rows say the same.
+        """
         graph, milp = self.graph, self.milp
         for node in self.nodes:
-            if graph.into[node]:
-                arcs_in = [self.y[at] for at in graph.into[node]]
-                if node in self.s:
-                    milp.at_most([self.s[node]], arcs_in)
-                else:
-                    milp.at_least(arcs_in, 1.0)
+            if node in self.s:
+                milp.at_most([self.s[node]], [self.y[at] for at in graph.into[node]])
             steps: dict[tuple[int, int, int], list[int]] = {}
             for at in graph.out[node]:
-                if at in self.y:
+                if at in self.y and graph.arcs[at].head not in self.final:
                     arc = graph.arcs[at]
                     # Under a single layout the arcs of one step exclude each other; under several they may be used side by side.
                     alternative = -1 if arc.probes >= 0 and graph.stores[arc.store].single_layout else at
@@ -140,7 +142,11 @@ class CompactProgram:
                 milp.at_most([self.s[feeder]], cut)
 
     def _add_flow(self, target: Target, goal: int) -> None:
-        """One unit from the root to the goal over arcs that are used."""
+        """One unit from the root to the goal over arcs that are used.
+
+        An arc into a final node of the target is used by whatever this flow uses, so that one variable is both. Flows to goals of other
+        queries that contain this one have their own.
+        """
         graph, milp = self.graph, self.milp
         origin = graph.nodes[goal].origin
         flow: dict[int, int] = {}
@@ -148,14 +154,19 @@ class CompactProgram:
         by_layouts: dict[tuple[int, int, tuple[int, ...]], list[int]] = {}
         into: dict[int, list[int]] = {}
         out: dict[int, list[int]] = {}
+        last: set[int] = set()  # variables that no row limits yet
         for sub in self.parts[target.sub]:
             for node in graph.nodes_of(sub):
                 if graph.nodes[node].origin != origin or (node != goal and graph.nodes[node].placement in (FED, DELIVERED)):
                     continue
                 for at in graph.into[node]:
                     arc = graph.arcs[at]
-                    variable = flow[at] = milp.var(integral=False)
-                    milp.at_most([variable], [self.y[at]])
+                    if node in self.final and sub == target.sub:
+                        variable = flow[at] = self.y[at]
+                        last.add(variable)
+                    else:
+                        variable = flow[at] = milp.var(integral=False)
+                        milp.at_most([variable], [self.y[at]])
                     into.setdefault(node, []).append(variable)
                     out.setdefault(arc.tail, []).append(variable)
                     if arc.probes in self.m:
@@ -169,10 +180,10 @@ class CompactProgram:
                 flow_out = out.get(node, [])
                 milp.row([*flow_in, *flow_out], [1.0] * len(flow_in) + [-1.0] * len(flow_out), 0.0, 0.0)
         for sub, variables in by_mir.items():
-            if len(variables) > 1:
+            if len(variables) > 1 or variables[0] in last:
                 milp.at_most(variables, [self.m[sub]])
         for (store, _, layouts), variables in by_layouts.items():
-            if len(variables) > 1:
+            if len(variables) > 1 or variables[0] in last:
                 milp.at_most(variables, [self.z[store, i] for i in layouts])
         self.flows.append((goal, flow))
 

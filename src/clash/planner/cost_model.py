@@ -72,6 +72,10 @@ class CostModel:
             return rows * n * (send + w.insert + width * w.memory)
         return rows * (send + (w.insert + width * w.memory) * (n if layout == ONE else 1))
 
+    def table(self, layout: Layout, rows: float) -> float:
+        """The cost of one copy of a table's store: memory alone, since its rows do not arrive; workers read them from its files."""
+        return rows * self.weights.memory * (self.workers if layout in (ALL, ONE) else 1) if self.full else 0.0
+
     def feed(self, layout: Layout, rows: float, stays: bool) -> float:
         """The cost of sending `rows` of a complete sub-join into the MIR's store; nothing if they stay on their worker."""
         if not self.full or stays:

@@ -10,7 +10,7 @@ from clash.planner.solution import Solution
 
 
 def probe_orders(graph: Graph, solution: Solution, owner: str | None = None) -> tuple[ProbeOrder, ...]:
-    """One order per query and relation, and one per relation of every MIR that is kept.
+    """One order per query and relation that is no table, and one per relation of every MIR that is kept.
 
     `owner`: the query that the stores belong to, where queries do not share them.
     """
@@ -61,4 +61,4 @@ def _step(graph: Graph, layouts: Mapping[int, tuple[int, ...]], arc: Arc, owner:
     key = StoreKey(store.stream, None if store.sub is None else probed.join, owner)
     places = 1 if graph.key_known(layout, tail.sub, arc.probes, after) else graph.model.workers
     stays = graph.model.workers == 1 or graph.stays(tail.placement, layout, tail.sub, arc.probes, after)
-    return Step(key, layout, probed.join, before.rows / before.size, places, stays, arc.cost)
+    return Step(key, layout, probed.join, before.sends, places, stays, arc.cost)

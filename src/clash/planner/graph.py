@@ -8,6 +8,7 @@ node that it needs. `build_graph` adds all nodes and arcs.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple
 
 from clash.model.layout import Layout
@@ -60,6 +61,8 @@ class Store:
     """Whether it has one layout at a time. A MIR always does: every further copy would have to be fed as well."""
     singles: list[int]
     """The one-relation subs that a base store serves."""
+    is_table: bool = False
+    """Whether it is the store of a table."""
 
 
 class Graph:
@@ -82,7 +85,7 @@ class Graph:
 
     # ---- what a plan needs ----------------------------------------------------------------------------------
     def feeders(self, sub: int) -> list[int]:
-        """The nodes that a plan must reach to use the MIR: one per relation of it."""
+        """The nodes that a plan must reach to use the MIR: one per relation of it, of which none is a table."""
         feeders = self._feeders.get(sub)
         if feeders is None:
             end = FED if self.model.full else UNPLACED
@@ -90,9 +93,9 @@ class Graph:
         return feeders
 
     def goals(self, target: Target) -> list[int]:
-        """The nodes that a plan must reach to answer the query: one per relation of it."""
+        """The nodes that a plan must reach to answer the query: one per relation of it that is no table."""
         end = DELIVERED if self.model.full else UNPLACED
-        return [self._node_ids[Node(r, target.sub, end)] for r in self.lattice.subs[target.sub].relations]
+        return [self._node_ids[Node(r, target.sub, end)] for r in self.lattice.subs[target.sub].origins]
 
     def all_goals(self) -> list[int]:
         """The goals of all targets."""
@@ -162,12 +165,15 @@ class Graph:
         self.into[head].append(index)
         self.out[tail].append(index)
 
-    def add_store(self, stream: str | None, sub: int | None, rows: float, layouts: list[Layout], singles: list[int]) -> Store:
-        """A base store, of a stream, or the store of a MIR, of a sub."""
+    def add_store(
+        self, stream: str | None, sub: int | None, rows: float, layouts: list[Layout], singles: list[int], is_table: bool = False
+    ) -> Store:
+        """A base store, of a stream or a table, or the store of a MIR, of a sub."""
         width = 1 if sub is None else self.lattice.subs[sub].size
-        costs = [self.model.store(layout, rows, width, sub is not None) for layout in layouts]
+        price = self.model.table if is_table else partial(self.model.store, width=width, mir=sub is not None)
+        costs = [price(layout, rows) for layout in layouts]
         single_layout = not self.model.free_copies and (sub is not None or self.model.layouts == "one")
-        store = Store(len(self.stores), stream, sub, rows, layouts, costs, single_layout, singles)
+        store = Store(len(self.stores), stream, sub, rows, layouts, costs, single_layout, singles, is_table)
         self.stores.append(store)
         if stream is not None:
             self._stream_store[stream] = store.id

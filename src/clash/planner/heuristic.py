@@ -12,7 +12,8 @@ import time
 from collections.abc import Callable, Mapping
 
 from clash.planner.graph import Graph
-from clash.planner.insertion import QueryInserter
+from clash.planner.guidance import Guide
+from clash.planner.insertion import Prices, QueryInserter
 from clash.planner.lattice import Target
 from clash.planner.solution import Solution
 
@@ -21,6 +22,9 @@ MAX_QUERIES_PER_LAYOUT_MOVE = 40
 RESTARTS = 4  # constructions in random order, besides the first
 RESTART_NOISE = 0.02
 INITIAL_TEMPERATURE = 0.003  # of the cost of the first plan: about how much worse an accepted move may be
+MAX_QUERIES_OF_TEMPERATURE = 30  # a larger set has the temperature of such a part of it: what a move changes does not grow with the set
+MAX_JOURNAL = 500_000  # changes since the best plan, after which the search returns to it
+GUIDED_SHARE = 0.3  # of the moves that insert queries at the prices of the relaxation
 HOP_PRICES = (0.0, 0.05, 0.3, 1.0)  # shares of the cost of a round that moves count per hop, in turn
 
 
@@ -29,6 +33,7 @@ class HeuristicSearch(QueryInserter):
 
     def __init__(self, graph: Graph, targets: list[Target], seed: int = 0) -> None:
         super().__init__(graph, targets, seed)
+        self._guided_prices: Prices | None = None
         subs = graph.lattice.subs
         targets_of_part: dict[int, list[Target]] = {}
         self._by_stream: dict[str, list[Target]] = {}
@@ -53,22 +58,20 @@ class HeuristicSearch(QueryInserter):
                 self._common.append((pin, group))
 
     def run(self, moves: int, deadline: float, start: Mapping[int, int] | None = None) -> Solution:
-        """Some constructions, then `moves` moves, each accepted if it is better or, early on, not much worse (simulated annealing).
+        """Some constructions, then `moves` moves from the best of them.
 
         `start`: node → arc of a plan to begin with, if it is cheaper than what is constructed.
         """
         rng, targets = self.random, list(self.targets)
         self._construct(targets)
-        best_cost = current_cost = self.cost()
-        best = current = self._save()
+        best_cost, best = self.cost(), self.save()
         for _ in range(RESTARTS if len(targets) > 1 and moves else 0):
             if time.perf_counter() > deadline:
                 break
             rng.shuffle(targets)
             self._construct(targets, RESTART_NOISE)
             if self.cost() < best_cost:
-                best_cost = current_cost = self.cost()
-                best = current = self._save()
+                best_cost, best = self.cost(), self.save()
         others: list[Callable[[], None]] = []
         if start:
             others.append(lambda: self.adopt(start))
@@ -78,27 +81,53 @@ class HeuristicSearch(QueryInserter):
             construct()
             self.rewire()
             if self.cost() < best_cost:
-                best_cost = current_cost = self.cost()
-                best = current = self._save()
-        self._restore(current)
-        initial_temperature = INITIAL_TEMPERATURE * best_cost
+                best_cost, best = self.cost(), self.save()
+        self.restore(best)
+        self._improve(targets, moves, deadline)
+        return self.solution()
+
+    def run_guided(self, guide: Guide, moves: int, deadline: float) -> Solution:
+        """A construction under the guide's layouts and prices, `moves` moves under these layouts, and then as many that may change them."""
+        targets = list(self.targets)
+        self.fixed_layouts, self._guided_prices = guide.layouts, self.priced(guide.costs)
+        self.prices = self._guided_prices
+        self._construct(targets)
+        self.prices = self._true_prices
+        self.rewire()
+        self._improve(targets, moves, deadline)
+        self.fixed_layouts = {}
+        self._improve(targets, moves, deadline)
+        self._guided_prices = None
+        return self.solution()
+
+    def _improve(self, targets: list[Target], moves: int, deadline: float) -> None:
+        """Moves, each accepted if it is better or, early on, not much worse (simulated annealing). It ends with the best plan."""
+        rng, journal = self.random, self.journal
+        journal.entries.clear()
+        best_cost = current_cost = self.cost()
+        best_arcs = self.cost_of_arcs
+        initial_temperature = INITIAL_TEMPERATURE * best_cost * min(1.0, MAX_QUERIES_OF_TEMPERATURE / len(targets))
         prices = [share * self.graph.model.round_cost for share in HOP_PRICES]
         for move in range(moves):
             self.hop_price = prices[move % len(prices)]
             if time.perf_counter() > deadline:
                 break
+            mark, arcs = len(journal.entries), self.cost_of_arcs
             self._move(targets)
             self.rewire()
             cost = self.cost()
             temperature = initial_temperature * (1 - move / moves) ** 2 + 1e-12
             if cost < current_cost + 1e-9 or rng.random() < math.exp(-(cost - current_cost) / temperature):
-                current_cost, current = cost, self._save()
+                current_cost = cost
                 if cost < best_cost - 1e-9:
-                    best_cost, best = cost, current
+                    best_cost, best_arcs = cost, self.cost_of_arcs
+                    journal.entries.clear()
             else:
-                self._restore(current)
-        self._restore(best)
-        return self.solution()
+                self.undo(mark, arcs)
+            if len(journal.entries) > MAX_JOURNAL:
+                self.undo(0, best_arcs)
+                current_cost = best_cost
+        self.undo(0, best_arcs)
 
     def run_separately(self) -> Solution:
         """Every query's own best plan, equal parts run once; `run` is never worse."""
@@ -119,7 +148,7 @@ class HeuristicSearch(QueryInserter):
         layouts: dict[int, int] = {}
         for target in self.targets:
             self._reset()
-            self.layout.update(layouts)
+            self.layout.assign(layouts)
             self.insert(target)
             layouts.update(self.layout)
             plans.update({node: at for node, at in self.into.items() if node not in plans})
@@ -138,7 +167,9 @@ class HeuristicSearch(QueryInserter):
         kind = rng.random()
         forced: tuple[int, int] | None = None  # (store, layout)
         pin: Target | None = None
-        if kind < 0.35 and self._layout_choices:
+        if self._guided_prices is not None and rng.random() < GUIDED_SHARE:
+            self.prices = self._guided_prices
+        if kind < 0.35 and self._layout_choices and not self.fixed_layouts:
             store, group = rng.choice(self._layout_choices)
             others = [i for i in range(len(self.graph.stores[store].layouts)) if i != self.layout.get(store)]
             forced = (store, rng.choice(others))
@@ -162,10 +193,11 @@ class HeuristicSearch(QueryInserter):
             self.insert(pin, noise)
         for target in group:
             self.insert(target, noise)
+        self.prices = self._true_prices
         if pin is not None:
             self.remove(pin)
         if forced is not None and forced[0] not in self.users:
-            self.layout.pop(forced[0], None)
+            self._unset_layout(forced[0])
 
     def _neighbours(self, targets: list[Target], count: int) -> list[Target]:
         """A random query and others, up to `count`, that share streams with it or with each other."""

@@ -27,12 +27,24 @@ class SubProblem:
     nodes: list[int]
     """Its nodes, tails before heads."""
     ends: list[int]
-    """The nodes, one per relation, that must be reached to have the sub from every relation; empty where that is not possible."""
+    """The nodes, one per relation that is no table, that must be reached to have the sub from all of them; empty where that is not
+    possible."""
     store_cost: float
     """What keeping the sub as a MIR costs at least; 0 where it is a query's result."""
     splits: list[tuple[int, int, list[list[tuple[int, int, int]]]]]
     """(half, other half, variants per origin) of each split. A variant is (step over the split, arc from there to the end, end of the
     origin's own half); the arc is −1 where the step leads to the end, and the half's end is −1 where the half is the origin alone."""
+
+
+class Prices:
+    """What the dynamic program counts for each arc: its cost, or what a solution of the linear relaxation makes of it."""
+
+    def __init__(self, graph: Graph, costs: list[float], demand_of: list[int]) -> None:
+        self.costs = costs
+        self.arcs_into = [  # per node: index, tail, cost, hop, demand and probed MIR (or −1) of every arc into it
+            [(at, graph.arcs[at].tail, costs[at], graph.arcs[at].hop, demand_of[at], graph.arcs[at].mir) for at in arcs]
+            for arcs in graph.into
+        ]
 
 
 class QueryInserter(PlanState):
@@ -52,16 +64,16 @@ class QueryInserter(PlanState):
                 demand_ids[key] = len(self._demands)
                 self._demands.append(key)
             self._demand_of.append(demand_ids[key])
-        self._arcs_into = [[self._arc_tuple(at) for at in arcs] for arcs in graph.into]
+        self._true_prices = Prices(graph, [arc.cost for arc in graph.arcs], self._demand_of)
+        self.prices = self._true_prices
         self._subproblems: dict[int, list[SubProblem]] = {}  # sub of a target → subproblems of its parts, by ascending size
         self._subproblem_cache: dict[tuple[int, bool], SubProblem] = {}
         for target in targets:
             self._subproblems[target.sub] = [self._subproblem(part, target) for part in graph.parts(target)]
 
-    def _arc_tuple(self, at: int) -> tuple[int, int, float, int, int, int]:
-        """What the dynamic program reads of an arc: its index, tail, cost, hop, demand, and the MIR that it probes (or −1)."""
-        arc = self.graph.arcs[at]
-        return at, arc.tail, arc.cost, arc.hop, self._demand_of[at], arc.mir
+    def priced(self, costs: list[float]) -> Prices:
+        """Other costs of the arcs, for `prices`."""
+        return Prices(self.graph, costs, self._demand_of)
 
     def _subproblem(self, sub: int, target: Target) -> SubProblem:
         """As a part of larger subs, a sub ends in its store; as a query, it is delivered."""
@@ -94,10 +106,10 @@ class QueryInserter(PlanState):
             if all(self.layout[arc.store] in arc.layouts for arc in undecided):
                 break
             self.remove(target)
-            self.layout.update({**before, **settled})  # removing the query has unset them
+            self.layout.assign({**before, **settled})  # removing the query has unset them
         for store in settled:
             if store not in self.users:
-                self.layout.pop(store, None)
+                self._unset_layout(store)
 
     def _steps_into_undecided_stores(self, target: Target) -> list[Arc]:
         """The plan's steps inside the target that need a certain layout of a store which has none yet."""
@@ -124,14 +136,14 @@ class QueryInserter(PlanState):
             if not all(allowed.values()):  # the given plan needs several layouts of a store that may have only one: it cannot be used
                 self._reset()
                 allowed, missing = {}, list(self.targets)
-            self.layout = {store: min(layouts) for store, layouts in allowed.items()}
+            self.layout.replace({store: min(layouts) for store, layouts in allowed.items()})
         for target in missing:
             self.insert(target)
 
     # ---- the dynamic program --------------------------------------------------------------------------------
     def _find_routes(self, target: Target, noise: float) -> Routes:
         """The cheapest arcs for the target, everything already paid for being free."""
-        rnd, arcs_into, into, mirs, price = self.random.random, self._arcs_into, self.into, self.mirs, self.hop_price
+        rnd, arcs_into, into, mirs, price = self.random.random, self.prices.arcs_into, self.into, self.mirs, self.hop_price
         dist: dict[int, float] = {}
         routes = Routes(demand_costs=[None] * len(self._demands))
         via, demand_costs = routes.via, routes.demand_costs
@@ -188,7 +200,7 @@ class QueryInserter(PlanState):
 
     def _cost_of_whole(self, problem: SubProblem, dist: dict[int, float], whole: dict[int, float], routes: Routes) -> float:
         """The cost of having a sub from all its relations: each on its own route, or all over one split, both halves kept as MIRs."""
-        into, arcs = self.into, self.graph.arcs
+        into, arcs, costs = self.into, self.graph.arcs, self.prices.costs
         best = sum(dist[end] for end in problem.ends if end not in into)
         if problem.size < 3:
             return best + problem.store_cost
@@ -204,12 +216,12 @@ class QueryInserter(PlanState):
                 least, cheapest = INFINITE, (-1, -1)
                 for step, last, half_end in variants:
                     arc = arcs[step]
-                    variant_cost = arc.cost + arc.hop * self.hop_price + self._layout_cost(step, routes)
+                    variant_cost = costs[step] + arc.hop * self.hop_price + self._layout_cost(step, routes)
                     if variant_cost >= least:
                         continue
                     if last >= 0:
                         end_arc = arcs[last]
-                        variant_cost += end_arc.cost + end_arc.hop * self.hop_price + self._layout_cost(last, routes)
+                        variant_cost += costs[last] + end_arc.hop * self.hop_price + self._layout_cost(last, routes)
                     if half_end != arc.tail and (half_end < 0 or self._node_before(half_end, routes) != arc.tail):
                         variant_cost += dist[arc.tail]
                     if variant_cost < least:
@@ -259,6 +271,11 @@ def _make_subproblem(graph: Graph, sub_id: int, goals: list[int] | None) -> SubP
                 variants.setdefault((min(half, arc.probes), max(half, arc.probes)), {}).setdefault(origin, []).extend(
                     (step, last, half_end) for last in last_arcs
                 )
-        splits = [(a, b, list(by_origin.values())) for (a, b), by_origin in variants.items() if len(by_origin) == sub.size]
+        subs = graph.lattice.subs
+        splits = [
+            (a, b, list(by_origin.values()))
+            for (a, b), by_origin in variants.items()
+            if len(by_origin) == len(sub.origins) and subs[a].origins and subs[b].origins
+        ]
     store_cost = min(graph.store_of(sub).costs) if ends and goals is None else 0.0
     return SubProblem(sub_id, sub.size, nodes, ends, store_cost, splits)

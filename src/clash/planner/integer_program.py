@@ -5,14 +5,18 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 
+from clash.planner.dual_bound import dual_bound
 from clash.planner.solver import LinearProgram, SolverProcess, solve
 
 TOLERANCE = 1e-6  # relative; two plans whose costs differ by less cost the same
 Values = npt.NDArray[np.float64]
+FirstOrderMethod = Literal["hipdlp", "pdlp"]
+"""The two of HiGHS; the first is faster where it converges."""
 
 
 @dataclass(frozen=True)
@@ -24,6 +28,16 @@ class MilpResult:
     cost: float
     bound: float
     """Proven: no solution is cheaper."""
+
+
+@dataclass(frozen=True)
+class Relaxation:
+    """A nearly optimal solution of the linear relaxation."""
+
+    values: Values
+    """One value per variable. They may violate rows by about the tolerance."""
+    bound: float
+    """Proven, although values and duals are not exact: no solution is cheaper."""
 
 
 class Milp:
@@ -124,6 +138,28 @@ class Milp:
         if result.infeasible:
             raise AssertionError("every query set has a plan, so its program has a solution")
         return MilpResult(result.values if len(result.values) else None, result.cost / self.scale, result.bound / self.scale)
+
+    def relax(self, seconds: float, tolerance: float, method: FirstOrderMethod) -> Relaxation | None:
+        """Solves the linear relaxation by a first-order method; None where the tolerance is not met within the time limit.
+
+        On large programs it takes seconds where the simplex method takes minutes. Presolving costs more than it saves.
+        """
+        settings: dict[str, float | str] = {
+            "output_flag": False,
+            "time_limit": max(0.01, seconds),
+            "threads": 1,
+            "solver": method,
+            "presolve": "off",
+            "run_crossover": "off",
+            "pdlp_optimality_tolerance": tolerance,
+            "primal_feasibility_tolerance": tolerance,
+            "dual_feasibility_tolerance": tolerance,
+        }
+        program = self._program(relax=True)
+        result = solve(program, settings)
+        if not len(result.values) or not len(result.duals):
+            return None
+        return Relaxation(result.values, dual_bound(program, result.duals) / self.scale)
 
     def relaxed(self, seconds: float) -> float:
         """The optimum of the linear relaxation, which is a lower bound; −inf where the time limit ended the solve."""

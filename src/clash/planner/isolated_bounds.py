@@ -35,6 +35,8 @@ class IsolatedBounds:
     def bound(self, sub: int) -> float:
         """No plan for the sub costs less."""
         size = self.graph.lattice.subs[sub].size
+        if len(self.graph.lattice.subs[sub].origins) < size:
+            return 0.0  # the proof counts a probe order from every relation
         if size <= 2:
             return self._tree_cost(sub)
         if not self.graph.mirs:

@@ -17,7 +17,7 @@ from itertools import combinations, permutations, product
 from clash.model.expressions import Call, Col, Expr, relations
 from clash.model.query import EqualityClass, SubJoin
 from clash.model.relation import Relation
-from clash.model.statistics import by_predicates, closed, is_equality
+from clash.model.statistics import by_predicates, closed, column_text, equality_sides, is_equality
 
 Classes = frozenset[frozenset[str]]
 
@@ -83,7 +83,10 @@ class KnownSizes:
             if known_size.classes is None:
                 return known_size, replace(join.sub(chosen), filters=frozenset(), residuals=frozenset())
             for names in _namings(known_size, chosen):
-                if frozenset(frozenset(f"{names[a.relation]}.{a.column}" for a in equal) for equal in inner_classes) != known_size.classes:
+                if (
+                    frozenset(frozenset(column_text(names[a.relation], a.column) for a in equal) for equal in inner_classes)
+                    != known_size.classes
+                ):
                     continue
                 predicates = (*join.filters, *join.residuals) if known_size.predicates else ()
                 texts = {_text(e, names): e for e in predicates if relations(e) <= inside}
@@ -107,8 +110,8 @@ class KnownSizes:
 def _parse_key(key: tuple[str, ...], size: float) -> _KnownSize:
     if not by_predicates(key):
         return _KnownSize(key, size, key, key, None, frozenset())
-    pairs = [part.split(" = ") for part in key if is_equality(part)]
-    classes = frozenset(frozenset(group) for group in closed((left, right) for left, right in pairs))
+    pairs = [sides for part in key if (sides := equality_sides(part)) is not None]
+    classes = frozenset(frozenset(group) for group in closed(pairs))
     names = tuple(sorted({member.partition(".")[0] for group in classes for member in group}))
     streams = tuple(sorted(name.partition("#")[0] for name in names))
     return _KnownSize(key, size, names, streams, classes, frozenset(part for part in key if not is_equality(part)))

@@ -24,6 +24,8 @@ class Sub:
     join: SubJoin
     relations: tuple[Relation, ...]
     """The relations of the join, sorted."""
+    origins: tuple[Relation, ...]
+    """Those of them whose tuples arrive, which start probe orders: all but tables."""
     rows: float
     """The estimated number of rows."""
     splits: list[tuple[int, int]] = field(default_factory=list)
@@ -34,6 +36,11 @@ class Sub:
     @property
     def size(self) -> int:
         return len(self.relations)
+
+    @property
+    def sends(self) -> float:
+        """The rows that each of its origins completes, as if all of them did so alike: what a step from here sends."""
+        return self.rows / len(self.origins)
 
 
 @dataclass(eq=False, slots=True)
@@ -68,7 +75,7 @@ class Lattice:
         """Add the query's subs; `candidates` are bit masks over its sorted relations, None for all connected ones."""
         graph = JoinGraph(query)
         masks = graph.connected() if candidates is None else sorted(candidates, key=lambda m: (m.bit_count(), m))
-        by_mask = {mask: self._intern(query.join.sub(graph.members(mask))) for mask in masks}
+        by_mask = {mask: self._intern(query.join.sub(graph.members(mask)), query.tables) for mask in masks}
         for mask, sub in by_mask.items():
             sub.outside.update(graph.outside(mask))
         whole = by_mask[graph.full]
@@ -90,11 +97,12 @@ class Lattice:
         """The id of the sub for the join, if there is one."""
         return self._ids.get(join)
 
-    def _intern(self, join: SubJoin) -> Sub:
+    def _intern(self, join: SubJoin, tables: frozenset[Relation]) -> Sub:
         sub_id = self._ids.get(join)
         if sub_id is None:
             sub_id = self._ids[join] = len(self.subs)
-            self.subs.append(Sub(sub_id, join, tuple(sorted(join.relations)), self._sizes.rows(join)))
+            relations, origins = tuple(sorted(join.relations)), tuple(sorted(join.relations - tables))
+            self.subs.append(Sub(sub_id, join, relations, origins, self._sizes.rows(join)))
         return self.subs[sub_id]
 
 
@@ -126,6 +134,7 @@ class JoinGraph:
         self.relations = sorted(query.join.relations)
         self.full = (1 << len(self.relations)) - 1
         bit = {relation: 1 << i for i, relation in enumerate(self.relations)}
+        self.tables = sum(bit[relation] for relation in query.tables)  # the mask of the relations that are tables
         self.classes = []  # per equivalence class: the mask of its relations, and its attributes, sorted
         self.adjacent = [0] * len(self.relations)  # per relation, the mask of its neighbours
         for equal in query.join.classes:

@@ -8,8 +8,9 @@ The passes, in this order:
 4. `components.components` splits the queries into groups that share nothing.
 5. `heuristic.HeuristicSearch.run` finds a plan for a group.
 6. `isolated_bounds.IsolatedBounds.bound` proves what each query costs at least (under the cost `probe`).
-7. `compact_program.CompactProgram`, tightened by `bound_rows.add_bound_rows`, or `published_program.PublishedProgram` states the integer
-   program, and `integer_program.Milp.solve` solves it.
+7. `compact_program.CompactProgram`, tightened by `bound_rows`, or `published_program.PublishedProgram` states the integer program, and
+   `integer_program.Milp.solve` solves it. For a large set, `large_sets.LargeSetSearch` runs 5 to 7: it begins with the linear relaxation,
+   whose duals prove a bound (`dual_bound`) and whose values guide the heuristic (`guidance`).
 8. `solution.finish` keeps what the queries need, chooses the layouts and adds up the cost.
 9. `extract_orders.probe_orders` and `store_plans` write the solution as a logical plan.
 

@@ -6,10 +6,12 @@ only it needed: steps, MIRs with all their feeders, copies of stores.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any
 
 from clash.planner.graph import Graph
+from clash.planner.journal import Journal, JournaledDict
 from clash.planner.lattice import Target
 from clash.planner.solution import Solution, choose_layouts, count_rounds, finish
 
@@ -26,16 +28,11 @@ class Routes:
     """Sub → (half, other half, arcs) of the best split, where that is cheaper than separate routes from every relation."""
 
 
-class _Snapshot(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Snapshot:
     """A copy of the state of a plan, to return to."""
 
-    into: dict[int, int]
-    need: dict[int, int]
-    mirs: dict[int, int]
-    layout: dict[int, int]
-    copies: dict[tuple[int, int], int]
-    users: dict[int, int]
-    served: dict[int, int]
+    tables: tuple[dict[object, object], ...]
     cost: float
 
 
@@ -56,16 +53,19 @@ class PlanState:
             if arc.mir >= 0:
                 self._heads_of_mir.setdefault(arc.mir, set()).add(arc.head)
         self._into_by_cost = [sorted(arcs, key=lambda at: graph.arcs[at].cost) for arcs in graph.into]
+        self.fixed_layouts: Mapping[int, int] = {}  # store → the layout that it keeps even if nothing needs it
         self._reset()
 
     def _reset(self) -> None:
-        self.into: dict[int, int] = {}  # node → the arc into it
-        self.need: dict[int, int] = {}  # node → how many steps, feeds and queries need it
-        self.mirs: dict[int, int] = {}  # sub → how many arcs probe its store
-        self.layout: dict[int, int] = {}  # store → its layout, where it has one at a time
-        self.copies: dict[tuple[int, int], int] = {}  # (store, layout) → users, where it may have several
-        self.users: dict[int, int] = {}  # store → arcs that need a certain layout of it
-        self.served: dict[int, int] = {}  # arc → the layout of the copy that it uses
+        self.journal = journal = Journal()
+        self.into: JournaledDict[int, int] = JournaledDict(journal)  # node → the arc into it
+        self.need: JournaledDict[int, int] = JournaledDict(journal)  # node → how many steps, feeds and queries need it
+        self.mirs: JournaledDict[int, int] = JournaledDict(journal)  # sub → how many arcs probe its store
+        self.layout: JournaledDict[int, int] = JournaledDict(journal)  # store → its layout, where it has one at a time
+        self.copies: JournaledDict[tuple[int, int], int] = JournaledDict(journal)  # (store, layout) → users, where it may have several
+        self.users: JournaledDict[int, int] = JournaledDict(journal)  # store → arcs that need a certain layout of it
+        self.served: JournaledDict[int, int] = JournaledDict(journal)  # arc → the layout of the copy that it uses
+        self.layout.assign(dict(self.fixed_layouts))
         self.cost_of_arcs = 0.0
         self._new_nodes: list[int] = []  # since the last `rewire`
         self._new_mirs: list[int] = []
@@ -163,12 +163,21 @@ class PlanState:
             self.users[arc.store] -= 1
             if not self.users[arc.store]:
                 del self.users[arc.store]
-                self.layout.pop(arc.store, None)
+                self._unset_layout(arc.store)
             if not self.single_layout[arc.store]:
-                key = (arc.store, self.served.pop(at))
+                key = (arc.store, self.served[at])
+                del self.served[at]
                 self.copies[key] -= 1
                 if not self.copies[key]:
                     del self.copies[key]
+
+    def _unset_layout(self, store: int) -> None:
+        """Nothing needs a certain layout of the store any more."""
+        fixed = self.fixed_layouts.get(store)
+        if fixed is None:
+            self.layout.discard(store)
+        elif self.layout.get(store) != fixed:
+            self.layout[store] = fixed
 
     # ---- local improvements ---------------------------------------------------------------------------------
     def rewire(self) -> None:
@@ -202,12 +211,14 @@ class PlanState:
         arcs = self.graph.arcs
         demands = [at for at in self.into.values() if arcs[at].layouts and not self.single_layout[arcs[at].store]]
         chosen = choose_layouts(self.graph, demands, {}, set())
-        self.copies = {}
+        copies: dict[tuple[int, int], int] = {}
+        served: dict[int, int] = {}
         for at in demands:
             arc = arcs[at]
-            layout = next(i for i in chosen[arc.store] if i in arc.layouts)
-            self.served[at] = layout
-            self.copies[arc.store, layout] = self.copies.get((arc.store, layout), 0) + 1
+            layout = served[at] = next(i for i in chosen[arc.store] if i in arc.layouts)
+            copies[arc.store, layout] = copies.get((arc.store, layout), 0) + 1
+        self.copies.replace(copies)
+        self.served.replace(served)
 
     def _is_ready(self, at: int) -> bool:
         """Whether the plan has everything that the arc needs."""
@@ -265,12 +276,23 @@ class PlanState:
         layouts = {store: [layout] for store, layout in self.layout.items()}
         return finish(self.graph, [goal for target in self.targets for goal in self._goals[target.sub]], self.into, layouts)
 
-    def _save(self) -> _Snapshot:
-        into, need, mirs, layout = dict(self.into), dict(self.need), dict(self.mirs), dict(self.layout)
-        return _Snapshot(into, need, mirs, layout, dict(self.copies), dict(self.users), dict(self.served), self.cost_of_arcs)
+    def _tables(self) -> tuple[JournaledDict[Any, Any], ...]:
+        return self.into, self.need, self.mirs, self.layout, self.copies, self.users, self.served
 
-    def _restore(self, saved: _Snapshot) -> None:
-        self.into, self.need, self.mirs, self.layout = dict(saved.into), dict(saved.need), dict(saved.mirs), dict(saved.layout)
-        self.copies, self.users, self.served = dict(saved.copies), dict(saved.users), dict(saved.served)
+    def save(self) -> Snapshot:
+        """A copy of the whole plan; `journal` undoes single moves."""
+        return Snapshot(tuple(dict(table) for table in self._tables()), self.cost_of_arcs)
+
+    def restore(self, saved: Snapshot) -> None:
+        """Return to a saved plan. What was recorded until now can no longer be undone."""
+        self._reset()
+        for table, content in zip(self._tables(), saved.tables, strict=True):
+            table.replace(content)
+        self.journal.entries.clear()
         self.cost_of_arcs = saved.cost
+
+    def undo(self, mark: int, cost: float) -> None:
+        """Return to the plan that there was when the journal had `mark` entries and the arcs cost `cost`."""
+        self.journal.undo(mark)
+        self.cost_of_arcs = cost
         self._new_nodes, self._new_mirs = [], []

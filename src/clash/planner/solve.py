@@ -8,17 +8,18 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
-from clash.planner.bound_rows import add_bound_rows
+from clash.planner.bound_rows import add_broadcast_rows, add_isolated_rows
 from clash.planner.compact_program import CompactProgram
 from clash.planner.components import components
 from clash.planner.graph import Graph
 from clash.planner.heuristic import HeuristicSearch
 from clash.planner.integer_program import TOLERANCE
 from clash.planner.isolated_bounds import IsolatedBounds
+from clash.planner.large_sets import MIN_ARCS, IsolatedBound, LargeSetSearch
 from clash.planner.lattice import Target
 from clash.planner.published_program import PublishedProgram
 from clash.planner.search_space import Options, SearchSpace
@@ -26,6 +27,7 @@ from clash.planner.solution import Solution, finish
 
 HEURISTIC_SHARE = 0.4  # of the time that is left, at most; the solver has the rest
 MAX_ISOLATED_RELATIONS = 6  # a larger query's own optimum takes longer to prove than it helps
+SECONDS_PER_ARC = 30e-6  # what setting up the program takes, roughly: without that much time it is not begun
 MAX_ARCS = 60_000  # with more, the program cannot even be set up within a usual time limit: the heuristic's plan is the answer
 
 
@@ -59,11 +61,12 @@ def solve(
     groups = sorted(components(graph, graph.lattice.targets), key=len)
     isolated: list[IsolatedBounds] = []  # created when first needed, which large query sets never do
 
-    def isolated_bound(target: Target) -> float:
-        if not target.complete or graph.lattice.subs[target.sub].size > MAX_ISOLATED_RELATIONS:
+    def isolated_bound(target: Target, until: float) -> float:
+        too_large = graph.lattice.subs[target.sub].size > MAX_ISOLATED_RELATIONS
+        if not target.complete or too_large or time.perf_counter() >= until:
             return 0.0
         if not isolated:
-            isolated.append(IsolatedBounds(space.unrestricted, deadline))
+            isolated.append(IsolatedBounds(space.unrestricted, until))
         return isolated[0].bound(target.sub)
 
     def solve_group(group: list[Target]) -> SolveResult:
@@ -96,7 +99,7 @@ def _moves(targets: int, largest: int, full: bool) -> int:
 def _solve_compact(
     graph: Graph,
     targets: list[Target],
-    isolated_bound: Callable[[Target], float],
+    isolated_bound: IsolatedBound,
     deadline: float,
     options: Options,
     start: Mapping[int, int],
@@ -105,21 +108,28 @@ def _solve_compact(
 ) -> SolveResult:
     """The heuristic's plan, and then, unless that is proven to be good enough, the compact program with this plan as its start."""
     largest = max(graph.lattice.subs[target.sub].size for target in targets)
+    moves = _moves(len(targets), largest, graph.model.full)
+    search = HeuristicSearch(graph, targets)
+    arcs = sum(len(graph.into[node]) for target in targets for part in graph.parts(target) for node in graph.nodes_of(part))
     now = time.perf_counter()
+    if options.solver is None and MIN_ARCS <= arcs <= MAX_ARCS and deadline - now > SECONDS_PER_ARC * arcs:
+        large = LargeSetSearch(graph, targets, CompactProgram(graph, targets), search, options, deadline)
+        solution = large.run(isolated_bound, moves, start)
+        return _result(solution, max(large.bound, floor), large.program.milp.size)
     # While a stream runs, `start` is a plan of the heuristic already, and only the solver's process leaves the processor to others.
     until = now + max(min_heuristic_seconds, 0.0 if options.solver else HEURISTIC_SHARE * (deadline - now))
-    heuristic = HeuristicSearch(graph, targets).run(_moves(len(targets), largest, graph.model.full), until, start)
+    heuristic = search.run(moves, until, start)
     if heuristic.cost <= floor * (1 + max(options.gap, 1e-9)):
         return _result(heuristic, floor, (0, 0))
-    arcs = sum(len(graph.into[node]) for target in targets for part in graph.parts(target) for node in graph.nodes_of(part))
-    if time.perf_counter() >= deadline or arcs > MAX_ARCS:
+    if time.perf_counter() + SECONDS_PER_ARC * arcs >= deadline or arcs > MAX_ARCS:
         return SolveResult(heuristic, 0.0, False)
-    bounds = {} if graph.model.full or options.solver else {target.sub: isolated_bound(target) for target in targets}
+    bounds = {} if graph.model.full or options.solver else {target.sub: isolated_bound(target, deadline) for target in targets}
     if len(targets) == 1 and heuristic.cost <= bounds.get(targets[0].sub, -1.0) * (1 + 1e-9):
         return SolveResult(heuristic, heuristic.cost, True)
     program = CompactProgram(graph, targets)
     if bounds:
-        add_bound_rows(program, bounds)
+        add_isolated_rows(program, bounds)
+        add_broadcast_rows(program)
     # Under `probe` the heuristic's plan is usually the optimum, so the solver spends its time on the proof.
     effort = {} if graph.model.full else {"mip_heuristic_effort": 0.0}
     result = program.milp.solve(deadline - time.perf_counter(), program.vector(heuristic), options.gap, effort, options.solver)

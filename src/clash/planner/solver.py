@@ -51,7 +51,9 @@ class SolverResult(NamedTuple):
     """What HiGHS returned."""
 
     values: npt.NDArray[np.float64]
-    """One value per variable; empty if no solution was found in time."""
+    """One value per variable; empty if no solution was found in time. Those of a linear program need not satisfy its rows exactly."""
+    duals: npt.NDArray[np.float64]
+    """One dual value per row of a linear program; empty if there are none. They need not be exact either."""
     cost: float
     bound: float
     """The proven lower bound on the cost of any integer solution."""
@@ -60,8 +62,12 @@ class SolverResult(NamedTuple):
     """Whether it is proven that there is no solution."""
 
 
-def solve(program: LinearProgram, settings: Mapping[str, float]) -> SolverResult:
-    """Runs HiGHS in this process. `settings` are HiGHS options by name."""
+Settings = Mapping[str, float | str]
+"""Options of HiGHS by name."""
+
+
+def solve(program: LinearProgram, settings: Settings) -> SolverResult:
+    """Runs HiGHS in this process."""
     solver = highspy.Highs()  # type: ignore[no-untyped-call]
     for name, value in settings.items():
         solver.setOptionValue(name, value)
@@ -73,9 +79,11 @@ def solve(program: LinearProgram, settings: Mapping[str, float]) -> SolverResult
         solver.setSolution(start)
     solver.run()
     info, status = solver.getInfo(), solver.getModelStatus()
+    found, integer = solver.getSolution(), bool(program.integral.any())
     feasible = info.primal_solution_status == highspy.SolutionStatus.kSolutionStatusFeasible
     return SolverResult(
-        values=np.array(solver.getSolution().col_value if feasible else [], np.float64),
+        values=np.array(found.col_value if feasible or (found.value_valid and not integer) else [], np.float64),
+        duals=np.array(found.row_dual if found.dual_valid and not integer else [], np.float64),
         cost=info.objective_function_value,
         bound=info.mip_dual_bound,
         optimal=status == highspy.HighsModelStatus.kOptimal,
@@ -108,7 +116,7 @@ class SolverProcess:
         self._process: subprocess.Popen[bytes] | None = None
         self._closed = False
 
-    def solve(self, program: LinearProgram, settings: Mapping[str, float]) -> SolverResult:
+    def solve(self, program: LinearProgram, settings: Settings) -> SolverResult:
         """Like the function `solve`; `settings` must contain `time_limit`. Raises ClosedError if `close` is called meanwhile."""
         request = _pack(program._asdict() | {f"{_SETTING_PREFIX}{name}": np.array(value) for name, value in settings.items()})
         with tempfile.TemporaryFile() as errors:
@@ -117,7 +125,7 @@ class SolverProcess:
                     raise ClosedError
                 pipe = subprocess.PIPE
                 self._process = subprocess.Popen([sys.executable, "-P", __file__], stdin=pipe, stdout=pipe, stderr=errors)
-            response, exit_code = _exchange(self._process, request, settings["time_limit"] + _GRACE_SECONDS)
+            response, exit_code = _exchange(self._process, request, float(settings["time_limit"]) + _GRACE_SECONDS)
             errors.seek(0)
             last_error = errors.read().decode(errors="replace").splitlines()[-1:]
         if self._closed:
@@ -125,7 +133,7 @@ class SolverProcess:
         if exit_code:
             raise RuntimeError(f"the solver's process ended with {exit_code}: {''.join(last_error)}")
         arrays = _unpack(io.BytesIO(response))
-        return SolverResult(arrays["values"], *(arrays[name].item() for name in SolverResult._fields[1:]))
+        return SolverResult(arrays["values"], arrays["duals"], *(arrays[name].item() for name in SolverResult._fields[2:]))
 
     def close(self) -> None:
         """Kills the process that is running, if any, and refuses further programs."""

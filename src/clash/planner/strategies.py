@@ -10,6 +10,7 @@ import math
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import overload
 
 from clash.model.layout import ONE, Layout
 from clash.model.query import Query, SubJoin
@@ -78,11 +79,17 @@ def plan_independent(problem: PlanningProblem) -> StrategyResult:
     return _result(orders, stores, cost, bound, rounds, [part for _, part in parts], all(space.complete for space, _ in parts))
 
 
-def _plan_each(problem: PlanningProblem) -> list[tuple[SearchSpace, SolveResult]]:
-    """Every query as if it were the only one; equal queries are planned once."""
+@overload
+def _plan_each(problem: PlanningProblem) -> list[tuple[SearchSpace, SolveResult]]: ...
+@overload
+def _plan_each(problem: PlanningProblem, give_up: float) -> list[tuple[SearchSpace, SolveResult]] | None: ...
+def _plan_each(problem: PlanningProblem, give_up: float = math.inf) -> list[tuple[SearchSpace, SolveResult]] | None:
+    """Every query as if it were the only one; equal queries are planned once. None if it is not done at the time `give_up`."""
     parts = []
     planned: dict[SubJoin, tuple[SearchSpace, SolveResult]] = {}
     for i, query in enumerate(problem.queries):
+        if time.perf_counter() > give_up:
+            return None
         if query.join not in planned:
             space = build_space((query,), problem.statistics, problem.streams, problem.options)
             now = time.perf_counter()
@@ -173,15 +180,19 @@ def plan_global(problem: PlanningProblem) -> StrategyResult:
         # Under `full`, layouts matter more than orders: start from queries planned separately, their stores' layouts reconciled.
         now = time.perf_counter()
         until = now + SEPARATE_PLANS_SHARE * (problem.deadline - now)
-        candidates.append(merge_plans(space, _plan_each(replace(problem, deadline=until)), until))
-        start = candidates[-1].into
+        parts = _plan_each(replace(problem, deadline=until), until)
+        if parts is not None:
+            candidates.append(merge_plans(space, parts, until))
+            start = candidates[-1].into
     reserve = 0.1 * max(0.0, problem.deadline - time.perf_counter()) if several else 0.0
     floor = cost_floor(space)
     result = solve(space, problem.options, problem.deadline - reserve, start, floor, MIN_HEURISTIC_SECONDS)
     solution = min([result.solution, *candidates], key=lambda s: s.cost)
     if not result.optimal and several and space.complete and time.perf_counter() < problem.deadline:
         # The time limit ended the search: make sure that the plan is at least no worse than that of `shared`.
-        solution = min(solution, merge_plans(space, _plan_each(problem), problem.deadline), key=lambda s: s.cost)
+        parts = _plan_each(problem, problem.deadline)
+        if parts is not None:
+            solution = min(solution, merge_plans(space, parts, problem.deadline), key=lambda s: s.cost)
     bound = max(floor, result.bound if space.complete else 0.0)
     orders, stores = probe_orders(graph, solution), store_plans(graph, solution)
     plan = _result(orders, stores, solution.cost, bound, solution.rounds, [result], space.complete)
@@ -205,7 +216,8 @@ def cost_floor(space: SearchSpace) -> float:
     roots = {root for goal in graph.all_goals() if (root := _root(graph, goal)) is not None}
     cost = sum(_least_first_step_cost(graph, root) for root in roots)
     cheapest = Layout("hash") if model.workers > 1 else ONE
-    cost += sum(model.store(cheapest, store.rows, 1, False) for store in graph.stores if store.stream is not None)
+    base_stores = [store for store in graph.stores if store.stream is not None]
+    cost += sum(model.table(cheapest, s.rows) if s.is_table else model.store(cheapest, s.rows, 1, False) for s in base_stores)
     return cost + model.round_cost
 
 

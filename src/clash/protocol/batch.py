@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 from clash.codec import Codec
 from clash.protocol.containers import BackfillRange, ContainerRecord, LayoutVersion, RelayoutRange
+from clash.protocol.tables import TableFile
 
 
 @dataclass(frozen=True)
@@ -26,6 +27,8 @@ class Tuning:
     """Bytes of a result file before the next one is begun."""
     merge_rows: int = 1 << 26
     """Rows of a merged container, at most."""
+    container_cost: int = 100_000
+    """Nanoseconds to open and probe a container, however few rows probe it: what merging it saves in every batch."""
     queue_bytes: int = 512 << 20
     """Of blocks that are queued in memory; more of them are queued on disk."""
     relayout_rows: int = 1 << 19
@@ -65,6 +68,10 @@ class BatchSpec:
     """By store, the layouts under which its containers were written, today's last."""
     relayout: tuple[RelayoutRange, ...] = ()
     backfill: tuple[BackfillRange, ...] = ()
+    probing: Mapping[str, int] = field(default_factory=dict)
+    """By store, the rows that probed it in the batch before, in all tasks together; it decides what is merged, never a result."""
+    tables: Mapping[str, tuple[TableFile, ...]] = field(default_factory=dict)
+    """By table that the plan reads, the files of the version that the batch joins."""
     tuning: Tuning = field(default_factory=Tuning)
     is_one_task: bool = False
     """One task does the work of all workers: it reads the containers of all of them, and writes containers that all of them share."""

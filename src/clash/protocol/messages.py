@@ -1,7 +1,8 @@
 """What travels between tasks.
 
 A message is for one worker. Its kind is the name of a channel, and its payload a record batch of the channel's columns; or it is one of the
-two kinds below, and its payload JSON: a report for the coordinator, and what a worker wrote, for its own next round.
+two kinds below: a report for the coordinator, and what a worker wrote, for its own next round. A payload stays what it is as long as it
+stays in one process; `packed` makes bytes of it when it leaves.
 """
 
 from __future__ import annotations
@@ -11,12 +12,13 @@ from typing import NamedTuple, TypeAlias
 import pyarrow as pa
 
 from clash.columnar.block import Block, from_batch
-from clash.protocol.reports import REPORT, STORE_CHANGES, Report, StoreChanges
+from clash.protocol.reports import REPORT, STORE_CHANGES, IngestReport, Report, RoundReport, StoreChanges
 
 REPORT_KIND = "report"
 STORE_CHANGES_KIND = "store_changes"
 
-Payload: TypeAlias = "pa.Buffer | bytes"
+Packed: TypeAlias = "pa.Buffer | bytes"
+Payload: TypeAlias = "Packed | pa.RecordBatch | Report | StoreChanges"
 
 
 class Message(NamedTuple):
@@ -26,24 +28,37 @@ class Message(NamedTuple):
 
 
 def report_message(worker: int, report: Report) -> Message:
-    return Message(worker, REPORT_KIND, REPORT.dumps(report).encode())
+    return Message(worker, REPORT_KIND, report)
 
 
 def read_report(payload: Payload) -> Report:
-    return REPORT.loads(bytes(payload))
+    return payload if isinstance(payload, IngestReport | RoundReport) else REPORT.loads(bytes(packed(payload)))
 
 
 def store_changes_message(worker: int, changes: StoreChanges) -> Message:
-    return Message(worker, STORE_CHANGES_KIND, STORE_CHANGES.dumps(changes).encode())
+    return Message(worker, STORE_CHANGES_KIND, changes)
 
 
 def read_store_changes(payload: Payload) -> StoreChanges:
-    return STORE_CHANGES.loads(bytes(payload))
+    return payload if isinstance(payload, StoreChanges) else STORE_CHANGES.loads(bytes(packed(payload)))
 
 
-def pack_block(block: Block, schema: pa.Schema) -> pa.Buffer:
-    return block.to_batch(schema).serialize()
+def block_payload(block: Block, schema: pa.Schema) -> Payload:
+    return block.to_batch(schema)
 
 
-def unpack_block(payload: Payload, schema: pa.Schema) -> Block:
-    return from_batch(pa.ipc.read_record_batch(pa.py_buffer(payload), schema))
+def read_block(payload: Payload, schema: pa.Schema) -> Block:
+    if isinstance(payload, pa.RecordBatch):
+        return from_batch(payload)
+    return from_batch(pa.ipc.read_record_batch(pa.py_buffer(packed(payload)), schema))
+
+
+def packed(payload: Payload) -> Packed:
+    """The payload as bytes: a record batch in Arrow's format, anything else in JSON."""
+    if isinstance(payload, pa.RecordBatch):
+        return payload.serialize()
+    if isinstance(payload, IngestReport | RoundReport):
+        return REPORT.dumps(payload).encode()
+    if isinstance(payload, StoreChanges):
+        return STORE_CHANGES.dumps(payload).encode()
+    return payload

@@ -10,9 +10,12 @@ import re
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from clash.model.query import query_of
+
 STAGING = "_staging"
 LATE, REJECTED = "late/", "rejected/"
 _ROWS_OF_STREAMS = {LATE: "late rows of stream ", REJECTED: "rejected records of stream "}
+JOINED_ROWS = "joined/"  # before the name of a join whose rows are not results: those are computed of them
 HANDOVER = "handover/"
 OUTER = "outer/"  # results of join cores, which outer queries read and delete
 _FILE_NAME = re.compile(r"part-(\d{9})-(?:([0-9a-f]{12})-)?[0-9a-f]{8}-.*\.parquet")  # without an identity up to format 6
@@ -38,8 +41,14 @@ def origin_of(name: str) -> FileOrigin | None:
 
 
 def file_location(uri: str, sinks: Mapping[str, tuple[str, str]], destination: str) -> tuple[str, str]:
-    """The storage and the folder for the files of a destination; late and rejected rows stay under the checkpoint."""
-    return (uri, destination) if is_of_stream(destination) else sinks[destination]
+    """The storage and the folder for the files of a destination; late and rejected rows stay under the checkpoint, joined rows are with
+    the results that are computed of them."""
+    return (uri, destination) if is_of_stream(destination) else sinks[query_of(destination.removeprefix(JOINED_ROWS))]
+
+
+def is_joined(destination: str) -> bool:
+    """Whether files have joined rows, which are staged and never published."""
+    return destination.startswith(JOINED_ROWS)
 
 
 def destinations_of_stream(stream: str) -> tuple[str, ...]:

@@ -9,6 +9,7 @@ May import the coordinator, the workers and everything below, and `clash.sinks`.
 | `run` | `Run`: watch, change, read and stop a run |
 | `computed_columns` | what Spark computes for queries where it reads a stream |
 | `declarations` | streams and queries as a user passes them, checked |
+| `tables` | batch DataFrames as reference tables: declared, read, and read again |
 | `configure` | `clash.configure`: Spark settings under which micro-batches are short |
 | `query_launcher` | starts the Spark query over the streams and columns that are needed |
 | `query_supervisor` | keeps one Spark query running, until the run ends |
@@ -26,6 +27,7 @@ May import the coordinator, the workers and everything below, and `clash.sinks`.
 | `parquet_streams`, `parquet_reader` | which streams are plain Parquet files; reading them in tasks |
 | `column_packing` | all streams on shared typed columns |
 | `result_handover` | committed results to function sinks, and back to users |
+| `result_tail` | the last results of a query, without a job of Spark's |
 | `progress`, `progress_text` | what a run has done, as data and as text |
 | `backlog` | what sources have that is not read yet |
 | `free_memory` | memory of the driver that is free goes back to the system |

@@ -17,6 +17,7 @@ from clash.coordinator.checkpoint.spark_half import SparkHalf
 from clash.coordinator.committed_batch import CommittedBatch
 from clash.coordinator.coordinator import Coordinator
 from clash.protocol.batch import BatchSpec
+from clash.protocol.reports import Report
 from clash.spark.batch_end import QueryRestartError
 from clash.spark.column_packing import PackedColumns, assign_packed_columns, pack_streams
 from clash.spark.configure import is_local
@@ -28,6 +29,7 @@ from clash.spark.job_names import JobNames
 from clash.spark.kafka_streams import KafkaBatch, KafkaStreams
 from clash.spark.parquet_reader import readable_files
 from clash.spark.parquet_streams import ParquetStreams
+from clash.spark.projection_job import ProjectionJob
 from clash.spark.rdd_job import RddJob, RddJobs
 from clash.spark.task_choice import TaskChoice
 from clash.workers.loaded_plan import LoadedPlan, plan_of
@@ -63,7 +65,7 @@ class RunningQuery:
         that Spark computes."""
         kafka = set() if self.kafka is None else set(self.kafka.streams)
         if self.parquet is not None:
-            return self.parquet.streams.keys() | kafka >= plan.streams.keys() and not _reads_computed(plan)
+            return self.parquet.streams.keys() | kafka >= plan.ingest.keys() and not _reads_computed(plan)
         present = {stream: {column for column, _ in columns} for stream, columns in self.columns}
         return all(
             stream in kafka or present.get(stream, set()) >= {column.name for column in ingest.columns}
@@ -84,9 +86,15 @@ class BatchFunction:
     """`on_committed` gets what was committed and when the batch began, for sinks that are functions. `names`: for Spark's UI."""
 
     def __init__(
-        self, coordinator: Coordinator, half: SparkHalf, names: JobNames, on_committed: Callable[[CommittedBatch, float], None]
+        self,
+        coordinator: Coordinator,
+        half: SparkHalf,
+        names: JobNames,
+        projection: ProjectionJob,
+        on_committed: Callable[[CommittedBatch, float], None],
     ) -> None:
         self.coordinator, self.half, self.names, self.on_committed = coordinator, half, names, on_committed
+        self.projection = projection
         self.required = coordinator.loaded_plan  # what the Spark query has to deliver when it is started again
         self._query: RunningQuery | None = None
         self._tuned: set[str] = set()  # sessions
@@ -106,7 +114,8 @@ class BatchFunction:
         self.names.begin_batch(batch)
         seal = self.half.seal(batch) if batch == self.coordinator.last + 1 else None
         partitions = max(1, session.sparkContext.defaultParallelism)
-        committed = run_batch(self.coordinator, _SparkTransport(self, df), batch, time.time_ns() // 1000, partitions, seal)
+        now = time.time_ns() // 1000
+        committed = run_batch(self.coordinator, _SparkTransport(self, df), batch, now, partitions, seal, self.projection.run)
         self._choice.observe(sum(committed.input.values()), sum(committed.counts.values()), committed.task_seconds)
         self.on_committed(committed, began)
 
@@ -125,7 +134,7 @@ class BatchFunction:
                 return stream, error
         return None
 
-    def _run(self, df: Any, spec: BatchSpec) -> Sequence[bytes]:
+    def _run(self, df: Any, spec: BatchSpec) -> Sequence[Report]:
         plan, query, context = plan_of(spec), self.query, df.sparkSession.sparkContext
         self.required = plan
         if not query.delivers(plan):
@@ -147,11 +156,11 @@ class BatchFunction:
     def _file_job(
         self, parquet: ParquetStreams, session: Any, spec: BatchSpec, plan: LoadedPlan, kafka: KafkaBatch | None
     ) -> DataFrameJob | RddJob:
-        files, reads = parquet.files_of_batch(plan.streams), parquet.reads(plan)
+        files, reads = parquet.files_of_batch(plan.ingest), parquet.reads(plan)
         readable = None if files.paths is None else readable_files(files.paths, reads, parquet.plain_calendar)
         if readable is not None:
             if self._rdd_jobs is None:
-                self._rdd_jobs = RddJobs(session.sparkContext, self.names, self._choice)
+                self._rdd_jobs = RddJobs(session.sparkContext, self.names, self._choice, self.coordinator.sweep)
             return self._rdd_jobs.over(DirectSource(readable, reads, kafka))
         self._scanned = frames = parquet.frames(session, files, reads)
         packed = assign_packed_columns({stream: [(column.name, column.kind) for column in reads[stream].columns] for stream in frames})
@@ -174,7 +183,7 @@ class _SparkTransport:
     def __init__(self, function: BatchFunction, df: Any) -> None:
         self.function, self.df = function, df
 
-    def run(self, spec: BatchSpec) -> Sequence[bytes]:
+    def run(self, spec: BatchSpec) -> Sequence[Report]:
         return self.function._run(self.df, spec)
 
 

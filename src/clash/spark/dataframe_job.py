@@ -9,7 +9,8 @@ from typing import Any
 from pyspark.sql import functions as F  # noqa: N812
 
 from clash.protocol.batch import BATCH_SPEC, BatchSpec
-from clash.protocol.messages import REPORT_KIND
+from clash.protocol.messages import REPORT_KIND, read_report
+from clash.protocol.reports import Report
 from clash.spark.column_packing import PackedColumns
 from clash.spark.direct_source import divided
 from clash.spark.kafka_streams import KafkaBatch
@@ -23,7 +24,7 @@ class DataFrameJob:
     def __init__(self, df: Any, columns: PackedColumns, choice: TaskChoice, kafka: KafkaBatch | None = None) -> None:
         self.df, self.columns, self.choice, self.kafka = df, columns, choice, kafka
 
-    def run(self, spec: BatchSpec) -> list[bytes]:
+    def run(self, spec: BatchSpec) -> list[Report]:
         expected = self.choice.last_rows
         if expected is not None and not spec.backfill and self.choice.is_one_task(expected, spec.rounds, spec.partitions):
             reports = self._run_one_task(spec)
@@ -34,14 +35,14 @@ class DataFrameJob:
         messages = self._partitions(spec.partitions).mapInArrow(partial(ingest_task, text, self.columns, slices), MESSAGE)
         for number in range(1, spec.rounds + 1):
             messages = messages.repartitionById(spec.workers, F.col("target")).mapInArrow(partial(round_task, text, number), MESSAGE)
-        return [bytes(payload) for _, _, payload in messages.collect()]
+        return [read_report(bytes(payload)) for _, _, payload in messages.collect()]
 
-    def _run_one_task(self, spec: BatchSpec) -> list[bytes] | None:
+    def _run_one_task(self, spec: BatchSpec) -> list[Report] | None:
         """None if the batch has too many rows for one task, which only that task can find out: then it has done nothing."""
         text = BATCH_SPEC.dumps(replace(spec, is_one_task=True))
         task = partial(whole_batch_of_rows, text, self.columns, divided(self.kafka, 1))
         rows = self._partitions(1).mapInArrow(task, MESSAGE).collect()
-        reports = [bytes(payload) for _, kind, payload in rows if kind == REPORT_KIND]
+        reports = [read_report(bytes(payload)) for _, kind, payload in rows if kind == REPORT_KIND]
         return reports if len(reports) == len(rows) else None
 
     def _partitions(self, number: int) -> Any:

@@ -32,7 +32,7 @@ def declare_stream(name: str, df: Any, time: str | None, window: str | None, lat
     if not isinstance(df, DataFrame):
         raise OptionError(f"stream {name} is not a DataFrame", type(df).__name__, "write spark.readStream.….load()")
     if not df.isStreaming:
-        hint = "read it with spark.readStream; data that does not change can be read as a stream of files"
+        hint = f'read it with spark.readStream, or declare it as a table that streams are joined with: engine.table("{name}", df)'
         raise OptionError("the DataFrame is not a stream", f"stream {name}", hint)
     stateful = _stateful_operator(df._jdf.queryExecution().analyzed())
     if stateful is not None:
@@ -96,10 +96,11 @@ def warn_about_stream(stream: Stream, df: Any) -> None:
 
 def warn_about_query(query: Query, streams: Mapping[str, Stream]) -> None:
     """Logs what a user may not expect of a query; called once, when it is declared."""
-    relations = {relation for relation, _ in query.join.windows}
+    windows = {pair for branch in query.windows for pair in branch}
+    relations = {relation for branch in query.branches for relation in branch.streams}
     timed = {relation.stream for relation in relations if streams[relation.stream].time is not None}
     untimed = {relation.stream for relation in relations} - timed
-    if timed and untimed and any(window is not None for _, window in query.join.windows):
+    if timed and untimed and any(window is not None for _, window in windows):
         _LOG.warning(
             "query %s joins %s by event time with %s, whose rows have the time of their batch: rows that are older than the window when "
             'they are read find nothing; declare time="…" for all of them, or for none',

@@ -6,6 +6,7 @@ import logging
 import os
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from pyspark.sql import SparkSession
@@ -37,8 +38,9 @@ from clash.spark.query_launcher import QueryLauncher
 from clash.spark.result_handover import sinks_at_start
 from clash.spark.run import Run
 from clash.spark.source_shapes import source_shapes
+from clash.spark.tables import DeclaredTable, Frame, TableReader, declare_table
 from clash.spark.worker_python import check_worker_python
-from clash.sql import parse_with_spark
+from clash.sql import check_view, parse_with_spark, with_views
 from clash.state.checkpoint_lock import lock_checkpoint
 from clash.state.paths import absolute_location
 from clash.state.storage import Storage, open_storage
@@ -88,6 +90,8 @@ class Engine:
         self._statistics = statistics
         self._streams: dict[str, Stream] = {}
         self._frames: dict[str, Any] = {}  # DataFrames, and streams of Kafka
+        self._views: dict[str, str] = {}
+        self._tables: dict[str, DeclaredTable] = {}
         self._requests: dict[str, QueryRequest] = {}
         self._sinks: dict[str, Sink | None] = {}
         self._run: Run | None = None
@@ -109,8 +113,30 @@ class Engine:
         self._refuse_running("a stream cannot be declared")
         stream = declare_stream(name, df, time, window, lateness, idle, keep)
         refuse_taken_name(name, self._streams)
+        self._refuse_view_name(name)
         warn_about_stream(stream, df)
         self._streams[name], self._frames[name] = stream, df
+
+    def view(self, name: str, text: str) -> None:
+        """Declares a name for a SELECT over the streams and views declared so far. Queries that are declared later, also on a run, use it
+        as a common table."""
+        check_name("view", name)
+        check_view(name, text)
+        refuse_taken_name(name, self._streams)
+        self._refuse_view_name(name)
+        streams = {stream.name: replace(stream, is_table=False) for stream in self._streams.values()}  # it may be one of tables alone
+        types = ExpressionTypes(self._spark, self._frames, self._tables)
+        parse_with_spark(name, with_views(name, text, self._views), streams, None, types)
+        self._views[name] = text
+
+    def table(self, name: str, df: Frame, refresh: str | None = None) -> None:
+        """Declares a batch DataFrame, or a function that returns one, as a reference table: streams are joined with the rows that it has
+        when the last tuple of a result arrives. It is read at every start, after each `refresh` interval, and by `run.refresh`."""
+        self._refuse_running("a table cannot be declared")
+        declared = declare_table(name, df, refresh)
+        refuse_taken_name(name, self._streams)
+        self._refuse_view_name(name)
+        self._streams[name], self._tables[name] = declared.table, declared
 
     def query(
         self,
@@ -123,10 +149,11 @@ class Engine:
         """Declares a query over the streams declared so far. Without a sink, its results are kept under the checkpoint. `mode`: of a query
         with aggregates or DISTINCT, which of their results each batch gives."""
         self._refuse_running("a query cannot be declared")
+        text = with_views(name, text, self._views)
         request = declare_query(name, text, sink, windows)
         if not self._streams:
             raise OptionError("there are no streams yet", f"query {name}", 'declare them first: engine.stream("R", df)')
-        query, computed = parse_with_spark(name, text, self._streams, windows, ExpressionTypes(self._frames))
+        query, computed = parse_with_spark(name, text, self._streams, windows, ExpressionTypes(self._spark, self._frames, self._tables))
         request = declare_outer(self._spark, replace(request, computed=computed), query, self._streams, sink, mode)
         if request.outer is None:
             check_columns(sink, query)
@@ -162,17 +189,22 @@ class Engine:
         try:
             half = SparkHalf(f"{self._checkpoint}/spark")
             timezone = str(self._spark.conf.get("spark.sql.session.timeZone"))
-            coordinator = Coordinator(uri, job, timezone, check=lambda found: self._check_start(found, half), fence=lock.check)
+            check, reader = partial(self._check_start, half=half), TableReader(self._tables)
+            coordinator = Coordinator(uri, job, timezone, check=check, fence=lock.check, read_table=reader)
             half.remove_unsealed()
             ship_package(self._spark.sparkContext)
             launcher = QueryLauncher(half, self._frames, available_now, interval, self._name)
-            self._run = Run(self._spark, coordinator, launcher, self._sinks, self._declare, lock.release)
+            self._run = Run(self._spark, coordinator, launcher, self._sinks, self._tables, self._declare, lock.release, self._views)
         except BaseException as error:
             lock.release()
             if isinstance(error, Exception) and not isinstance(error, ClashError):
                 raise explain_failure(error, folders=WrittenFolders.of(self._spark, f"{self._checkpoint}/spark")) from error
             raise
         return self._run
+
+    def _refuse_view_name(self, name: str) -> None:
+        if name.lower() in {view.lower() for view in self._views}:
+            raise OptionError("there is a view of that name already", repr(name), "give the new one another name")
 
     def _refuse_running(self, detail: str) -> None:
         if self._run is not None and self._run.is_active:
@@ -183,8 +215,10 @@ class Engine:
             )
 
     def _declare(self, stream: Stream, df: Any) -> None:
-        """Adds a stream that was declared on the run, for later runs of this engine."""
-        self._streams[stream.name], self._frames[stream.name] = stream, df
+        """Adds a stream, or a table, that was declared on the run, for later runs of this engine."""
+        self._streams[stream.name] = stream
+        if not stream.is_table:
+            self._frames[stream.name] = df
 
     def _check_start(self, recovered: Recovered, half: SparkHalf) -> None:
         """Spark's half of the checkpoint must be what our half was written with. All streams that Spark has recorded as sources must be

@@ -108,6 +108,11 @@ def explain_failure(
     )
 
 
+def cause_line(error: BaseException) -> str:
+    """The innermost cause of a failure, in one line."""
+    return _first_line(_root_message(_messages(error)))
+
+
 def without_internal_stacks(error: ClashError) -> ClashError:
     """The error as a user gets it: without the stacks of Spark, Py4J and this package. What a function of the user's raised stays its
     cause, from the user's first frame on."""

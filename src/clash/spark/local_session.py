@@ -1,4 +1,4 @@
-"""A Spark session on this machine, for the demo and the benchmarks: configured by `clash.configure`, and without output to the terminal.
+"""Spark sessions of commands: configured by `clash.configure`, and without output to the terminal.
 
 The standard error of the JVM and of its Python workers goes to a file: at its start Spark logs a dozen lines that are of no use to a user.
 """
@@ -23,12 +23,27 @@ _QUIET = {"spark.ui.enabled": "false", "spark.ui.showConsoleProgress": "false", 
 @contextmanager
 def local_session(name: str, cores: int, log: Path, settings: Mapping[str, str] | None = None) -> Iterator[Any]:
     """A new session of `cores` threads, which is stopped at the end of the block. `log`: the file for Spark's standard error."""
-    builder = SparkSession.builder.master(f"local[{cores}]").appName(name)
-    for key, value in {**_QUIET, **(settings or {})}.items():
+    with session(name, f"local[{cores}]", log, {**_QUIET, **(settings or {})}) as spark:
+        yield spark
+
+
+def is_submitted() -> bool:
+    """Whether this process was started by spark-submit: it has chosen the master, and its JVM runs."""
+    return "PYSPARK_GATEWAY_PORT" in os.environ
+
+
+@contextmanager
+def session(name: str, master: str | None, log: Path, settings: Mapping[str, str], kafka: bool = False) -> Iterator[Any]:
+    """A session, which is stopped at the end of the block. Under spark-submit it is the one that was submitted. `log`: the file for
+    Spark's standard error."""
+    builder = SparkSession.builder.appName(name)
+    if master is not None and not is_submitted():
+        builder = builder.master(master)
+    for key, value in settings.items():
         builder = builder.config(key, value)
     try:
         with _stderr_to(log):
-            spark = configure(builder).getOrCreate()
+            spark = configure(builder, kafka=kafka).getOrCreate()
     except PySparkRuntimeError as error:
         lines = [line for line in log.read_text(errors="replace").splitlines() if line.strip()]
         hint = "Spark 4 needs Java 17 or later: `make java` looks for one; or set JAVA_HOME"

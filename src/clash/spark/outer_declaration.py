@@ -36,6 +36,9 @@ def declare_outer(
     if isinstance(sink, Parquet) and chosen == "complete":
         hint = 'write mode="update" or "append"; or use no sink, and run.results'
         raise OptionError("a folder cannot be replaced with every batch", f"query {query.name} has the mode complete", hint)
+    if query.outer.final is not None and chosen != "complete":
+        hint = 'write mode="complete", or make a query of the inner SELECT'
+        raise OptionError("SELECTs over groups need all groups", f"query {query.name} has the mode {chosen}", hint)
     if chosen == "append":
         _check_append(query, streams)
     check_outer(spark, query, chosen, forgets(query, streams, chosen))
@@ -49,10 +52,12 @@ def forgets(query: Query, streams: Mapping[str, Stream], mode: OutputMode) -> bo
 
 def _unbounded(query: Query, streams: Mapping[str, Stream]) -> str | None:
     """Why no watermark follows for the event time of the query: in words, with what is missing."""
+    if query.added:
+        return next(filter(None, (_unbounded(branch, streams) for branch in query.branches)), None)
     if query.outer is None or query.outer.event_time is None:
         return "it groups by no event time"
     relation, reach = query.outer.event_time.relation, query.reach()
-    for other in sorted(query.join.relations):
+    for other in sorted(query.streams):
         stream = streams[other.stream]
         if stream.time is None or stream.lateness is None:
             return f"stream {stream.name} has no {'event time' if stream.time is None else 'lateness'}"

@@ -20,7 +20,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from clash.coordinator.inspection import result_schema
 from clash.errors import QueryError
-from clash.model.outer_query import JOIN_CORE, OutputMode
+from clash.model.outer_query import GROUPS, JOIN_CORE, OutputMode
 from clash.model.query import Query
 
 BATCH = "_batch"  # the column that says in which batch of the outer query a row was updated
@@ -54,6 +54,22 @@ def outer_frame(session: Any, query: Query, rows: Any, times: Any | None) -> Any
     return session.sql(query.outer.sql)
 
 
+def final_frame(query: Query, groups: Any) -> Any:
+    """What the query gives of all groups, a batch DataFrame."""
+    if query.outer is None or query.outer.final is None:
+        return groups
+    groups.createOrReplaceTempView(GROUPS)
+    return groups.sparkSession.sql(query.outer.final)
+
+
+def _final_schema(session: Any, query: Query, frame: Any) -> Any:
+    return (
+        frame.schema
+        if query.outer is None or query.outer.final is None
+        else final_frame(query, session.createDataFrame([], frame.schema)).schema
+    )
+
+
 def _with_watermark(rows: Any, times: Any, column: str) -> Any:
     fields = [(field.name, field.dataType) for field in rows.schema.fields]
     columns = [col(TIME).alias(name) if name == column else lit(None).cast(kind).alias(name) for name, kind in fields]
@@ -75,17 +91,18 @@ def check_outer(spark: Any, query: Query, mode: OutputMode, forgets: bool) -> An
         modes = jvm.streaming.OutputMode
         jvm_mode = {"complete": modes.Complete, "update": modes.Update, "append": modes.Append}[mode]()
         jvm.catalyst.analysis.UnsupportedOperationChecker.checkForStreaming(frame._jdf.queryExecution().analyzed(), jvm_mode)
-    names = [name.lower() for name in frame.columns]
+        schema = _final_schema(session, query, frame)
+    names = [field.name.lower() for field in schema.fields]
     twice = next((name for at, name in enumerate(names) if name in names[:at] or name == BATCH), None)
     if twice is not None:
         raise QueryError(f"two outputs are called {twice}", f"query {query.name}", "name them apart with AS")
-    return frame.schema
+    return schema
 
 
 def outer_schema(spark: Any, query: Query) -> Any:
     """The columns of an outer query's results, without the number of the batch."""
     session = outer_session(spark, 1)
-    return outer_frame(session, query, _empty_stream(session, result_schema(query)), None).schema
+    return _final_schema(session, query, outer_frame(session, query, _empty_stream(session, result_schema(query)), None))
 
 
 def _empty_stream(session: Any, schema: pa.Schema) -> Any:

@@ -233,11 +233,15 @@ def watermark_of_results(query: Query, watermarks: Mapping[str, int | None]) -> 
     The last-arriving tuple of a result is of some relation j and not below the watermark of its stream; the event time of the result's
     relation k is at most D[k, j] before it. Spark drops what is *at* its watermark, which has milliseconds.
     """
+    if query.added:
+        found = [watermark_of_results(branch, watermarks) for branch in query.branches]
+        known = [watermark for watermark in found if watermark is not None]
+        return min(known) if len(known) == len(found) else None
     if query.outer is None or query.outer.event_time is None:
         return None
     relation, reach = query.outer.event_time.relation, query.reach()
     bounds = []
-    for other in query.join.relations:
+    for other in query.streams:
         watermark, distance = watermarks.get(other.stream), reach[relation, other]
         if watermark is None or distance is None:
             return None

@@ -20,7 +20,7 @@ from clash.protocol.result_files import OUTER, origin_of
 from clash.spark.callback_connection import CallbackConnection
 from clash.spark.console_log import quiet_console
 from clash.spark.failures import explain_failure, without_internal_stacks
-from clash.spark.outer_frame import outer_frame, outer_session, times_schema
+from clash.spark.outer_frame import final_frame, outer_frame, outer_schema, outer_session, times_schema
 from clash.spark.outer_sinks import OuterSink
 from clash.spark.result_handover import folder_url
 from clash.state.storage import open_storage
@@ -44,7 +44,7 @@ class OuterQueryRun:
         session = outer_session(spark, max(1, coordinator.generation.setup.workers))
         times = self._stream(session, f"{self.folder}{_TIMES}", times_schema(live.query)) if forgets else None
         self._frame = outer_frame(session, live.query, self._stream(session, self.folder, result_schema(live.query)), times)
-        self.schema = self._frame.schema
+        self.schema = outer_schema(session, live.query)
 
     def _stream(self, session: Any, folder: str, schema: Any) -> Any:
         storage = open_storage(self._coordinator.uri)
@@ -71,10 +71,20 @@ class OuterQueryRun:
         try:
             self._refuse_dropped()
             self._delete_read()
-            self.sink(df, batch)
+            self._hand_over(df, batch)
         except Exception as error:
             self._error = without_internal_stacks(explain_failure(error, batch))
             raise
+
+    def _hand_over(self, df: Any, batch: int) -> None:
+        if self.live.query.outer is None or self.live.query.outer.final is None:
+            self.sink(df, batch)
+            return
+        groups = df.persist()  # what is around may read them several times, and Spark would update its state each time
+        try:
+            self.sink(final_frame(self.live.query, groups), batch)
+        finally:
+            groups.unpersist()
 
     def _delete_read(self) -> None:
         """Files that were seen two batches ago were listed for the batch before this one at the latest, and that one is committed."""

@@ -21,7 +21,7 @@ from typing import Any
 import pyarrow as pa
 
 from clash.errors import StateError
-from clash.protocol.messages import Payload
+from clash.protocol.messages import Packed
 from clash.spark.disk_failures import scratch_error
 from clash.state.paths import storage_error
 
@@ -38,7 +38,7 @@ class PayloadWriter:
         self._file: Any = None
         self._end = 0
 
-    def put(self, payload: Payload) -> bytes:
+    def put(self, payload: Packed) -> bytes:
         """Writes a payload; the reference to it."""
         data = memoryview(payload)
         try:

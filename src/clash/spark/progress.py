@@ -6,16 +6,16 @@ import json
 import time
 from collections import Counter, deque
 from collections.abc import Collection, Mapping
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from threading import Lock
 from typing import Any
 
 from clash.coordinator.committed_batch import CommittedBatch
+from clash.model.time_text import instant_text
 from clash.spark.progress_text import BatchProgress, RecentProgress
 
 Durations = Mapping[int, Mapping[str, int]]
 _MAX_BATCHES = 1000  # that are listed one by one; the totals of a query are kept as long as one of them has it
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class Progress:
@@ -61,7 +61,7 @@ class Progress:
                 "lost": dict(committed.lost),
                 "results": dict(committed.counts),
                 "stores": {store: dict(size) for store, size in committed.stores.items()},
-                "watermarks": {stream: _time_text(micros) for stream, micros in committed.watermarks.items()},
+                "watermarks": {stream: None if micros is None else instant_text(micros) for stream, micros in committed.watermarks.items()},
                 "delay": self._delays(now),
                 "seconds": {**committed.seconds, **committed.driver_seconds, "batch": seconds},
             }
@@ -116,13 +116,3 @@ def read_durations(reports: Any, known: int) -> dict[int, dict[str, int]]:
         if batch not in durations:
             durations[batch] = json.loads(report.json())["durationMs"]
     return durations
-
-
-def _time_text(micros: int | None) -> str | None:
-    """Event time as ISO 8601; outside the years 1 to 9999 of `datetime`, as its number of microseconds."""
-    if micros is None:
-        return None
-    try:
-        return (_EPOCH + timedelta(microseconds=micros)).isoformat()
-    except OverflowError:
-        return str(micros)

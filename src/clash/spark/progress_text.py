@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from html import escape
 from typing import Any
 
 from clash.explain.wording import bytes_text
@@ -16,6 +17,9 @@ class BatchProgress(dict[str, Any]):
 
     __repr__ = __str__
 
+    def _repr_html_(self) -> str:
+        return progress_html(self)
+
 
 class RecentProgress(list[dict[str, Any]]):
     """The last batches, as `run.recent_progress` returns them."""
@@ -25,15 +29,37 @@ class RecentProgress(list[dict[str, Any]]):
 
     __repr__ = __str__
 
+    def _repr_html_(self) -> str:
+        return _html_table(*_recent_table(self)) if self else escape(recent_text(self))
+
+
+Table = tuple[Sequence[str], Sequence[Sequence[str]]]
+
 
 def progress_text(progress: Mapping[str, Any]) -> str:
     if progress["timestamp"] is None:
-        return (
-            "no batch yet in this run"
-            if progress["batch"] < 0
-            else f"no batch yet in this run; the last one before it is {progress['batch']}"
-        )
-    lines = [f"batch {progress['batch']} of generation {progress['generation']}, {progress['timestamp']}, {_seconds(progress)}"]
+        return _head(progress)
+    lines = [line for table in _tables(progress) for line in _table(*table)]
+    return "\n".join([_head(progress), *lines, _sums(progress)])
+
+
+def progress_html(progress: Mapping[str, Any]) -> str:
+    """For a notebook."""
+    if progress["timestamp"] is None:
+        return f"<p>{escape(_head(progress))}</p>"
+    tables = "".join(_html_table(*table) for table in _tables(progress))
+    return f"<p>{escape(_head(progress))}</p>{tables}<p>{escape(_sums(progress))}</p>"
+
+
+def _head(progress: Mapping[str, Any]) -> str:
+    if progress["timestamp"] is None:
+        last = progress["batch"]
+        return "no batch yet in this run" if last < 0 else f"no batch yet in this run; the last one before it is {last}"
+    return f"batch {progress['batch']} of generation {progress['generation']}, {progress['timestamp']}, {_seconds(progress)}"
+
+
+def _tables(progress: Mapping[str, Any]) -> list[Table]:
+    """Of streams, rejected and lost records, queries, stores and reference tables."""
     streams = sorted({*progress["input"], *progress["watermarks"], *progress["delay"], *progress["backlog"]})
     rows = [
         [
@@ -47,32 +73,48 @@ def progress_text(progress: Mapping[str, Any]) -> str:
         ]
         for stream in streams
     ]
-    lines += _table(["stream", "rows", "rows/s", "late", "delay", "backlog", "watermark"], rows)
-    if progress["rejected"] or progress["lost"]:
-        lines += _table(
-            ["stream", "rejected", "lost"],
-            [
-                [stream, f"{progress['rejected'].get(stream, 0):,}", f"{progress['lost'].get(stream, 0):,}"]
-                for stream in sorted({*progress["rejected"], *progress["lost"]})
-            ],
-        )
-    lines += _table(["query", "results"], [[query, f"{count:,}"] for query, count in sorted(progress["results"].items())])
+    bad = [
+        [stream, f"{progress['rejected'].get(stream, 0):,}", f"{progress['lost'].get(stream, 0):,}"]
+        for stream in sorted({*progress["rejected"], *progress["lost"]})
+    ]
     sizes = [
         [store, f"{size['rows']:,}", bytes_text(size["bytes"]), f"{size['containers']:,}"]
         for store, size in sorted(progress["stores"].items())
     ]
-    lines += _table(["store", "rows", "size", "containers"], sizes)
+    tables = [
+        [
+            name,
+            f"{table['version']:,}",
+            f"{table['rows']:,}",
+            bytes_text(table["bytes"]),
+            duration_text(table["age"]),
+            table["error"] or "-",
+        ]
+        for name, table in sorted(progress.get("tables", {}).items())
+    ]
+    return [
+        (["stream", "rows", "rows/s", "late", "delay", "backlog", "watermark"], rows),
+        (["stream", "rejected", "lost"], bad),
+        (["query", "results"], [[query, f"{count:,}"] for query, count in sorted(progress["results"].items())]),
+        (["store", "rows", "size", "containers"], sizes),
+        (["table", "version", "rows", "size", "age", "error"], tables),
+    ]
+
+
+def _sums(progress: Mapping[str, Any]) -> str:
     totals = progress["totals"]
     sums = {part: sum(totals[part].values()) for part in ("input", "late", "rejected", "lost", "results")}
     named = {"rows": sums["input"], "late": sums["late"], "rejected": sums["rejected"], "lost": sums["lost"]}
     named = {name: count for name, count in named.items() if count or name in ("rows", "late")}
     counts = [f"{count:,} {name}" for name, count in {**named, "results": sums["results"] + totals["other_results"]}.items()]
-    return "\n".join([*lines, f"since the start: {totals['batches']:,} batches, {', '.join(counts)}"])
+    return f"since the start: {totals['batches']:,} batches, {', '.join(counts)}"
 
 
 def recent_text(recent: Sequence[Mapping[str, Any]]) -> str:
-    if not recent:
-        return "no batch yet in this run"
+    return "\n".join(_table(*_recent_table(recent))) if recent else "no batch yet in this run"
+
+
+def _recent_table(recent: Sequence[Mapping[str, Any]]) -> Table:
     rows = [
         [
             str(entry["batch"]),
@@ -85,7 +127,7 @@ def recent_text(recent: Sequence[Mapping[str, Any]]) -> str:
         ]
         for entry in recent
     ]
-    return "\n".join(_table(["batch", "committed", "seconds", "rows", "late", "results", "delay"], rows))
+    return ["batch", "committed", "seconds", "rows", "late", "results", "delay"], rows
 
 
 def duration_text(seconds: float | None) -> str:
@@ -123,3 +165,12 @@ def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
         ).rstrip()
         for row in [head, *rows]
     ]
+
+
+def _html_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """The same for a notebook."""
+    if not rows:
+        return ""
+    titles = "".join(f"<th>{escape(title)}</th>" for title in head)
+    body = "".join(f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>" for row in rows)
+    return f"<table><thead><tr>{titles}</tr></thead><tbody>{body}</tbody></table>"

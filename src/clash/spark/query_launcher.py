@@ -54,7 +54,7 @@ class QueryLauncher:
         """One DataFrame of all streams with the columns that the plan reads, and where they are in it. `needed`: the streams that are
         needed by then, also by what waits for a boundary: the batch that begins there has to be one that reads them; `computed`: all
         columns that are computed for queries of these plans."""
-        used = {*needed, *plan.streams}
+        used = {*needed, *plan.ingest}
         self._sources = max([self._sources, *(at + 1 for at, name in enumerate(order) if name in used)])
         read = order[: self._sources]
         self._order, self._read = tuple(read), frozenset(read)
@@ -71,7 +71,7 @@ class QueryLauncher:
         self.close()
         self.plain = plain_streams({name: frames[name] for name, _ in packed if name not in self.kafka})
         if self.plain is None:
-            return pack_streams(frames, packed, frozenset(plan.streams) - self.kafka.keys()), packed
+            return pack_streams(frames, packed, frozenset(plan.ingest) - self.kafka.keys()), packed
         self.shared = None if self.kafka else self._share_source(self.plain)
         return union_without_rows(frames, read) if self.shared is None else self.shared.frame(), packed
 

@@ -1,5 +1,5 @@
 """The transport over plain RDDs: ingest tasks that read files and Kafka, then per round a shuffle and a task per worker, then the reports;
-or, for a small batch, one task that does all of it.
+or, for a small batch, one task that does all of it; or, for one that is smaller still and on one machine, the driver itself.
 
 Invariant: a message travels from task to task as one byte string, which the JVM copies and never parses. Spark SQL plans nothing: a few
 calls build the whole job, in the thread and the job group of the streaming query.
@@ -11,7 +11,7 @@ payloads, which copies them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
@@ -23,13 +23,17 @@ from pyspark.core.rdd import _prepare_for_python_RDD
 from pyspark.serializers import NoOpSerializer
 
 from clash.protocol.batch import BATCH_SPEC, BatchSpec
+from clash.protocol.messages import read_report
+from clash.protocol.reports import Report
 from clash.spark.configure import is_local
 from clash.spark.direct_source import DirectSource
 from clash.spark.java_classes import jobs
 from clash.spark.job_names import JobNames
 from clash.spark.payload_files import payload_folder
-from clash.spark.task_choice import TaskChoice
+from clash.spark.task_choice import MAX_DRIVER_MATCHES, TaskChoice
 from clash.spark.tasks import framed_round, from_pieces, read_task, whole_batch_task
+from clash.workers.round import TooManyMatchesError
+from clash.workers.whole_batch import run_whole_batch
 
 _PACKAGE = "org.apache.spark.api.python"
 _BYTES: Any = NoOpSerializer()
@@ -38,10 +42,11 @@ _MAX_COMMAND = 1 << 20  # bytes; PySpark broadcasts a larger one
 
 
 class RddJobs:
-    """Builds and runs the jobs of a run; it caches the Java classes and objects that all of them use."""
+    """Builds and runs the jobs of a run; it caches the Java classes and objects that all of them use. `sweep` deletes what an attempt at a
+    batch has written."""
 
-    def __init__(self, context: Any, names: JobNames, choice: TaskChoice) -> None:
-        self.context, self.names, self.choice = context, names, choice
+    def __init__(self, context: Any, names: JobNames, choice: TaskChoice, sweep: Callable[[], None]) -> None:
+        self.context, self.names, self.choice, self._sweep = context, names, choice, sweep
         client = context._gateway._gateway_client
 
         def java_class(name: str) -> Any:
@@ -71,16 +76,30 @@ class RddJobs:
         """The transport of one batch, over its input."""
         return RddJob(self, source)
 
-    def collect(self, spec: BatchSpec, source: DirectSource) -> list[bytes]:
+    def collect(self, spec: BatchSpec, source: DirectSource) -> Sequence[Report]:
         """Runs a batch, and returns the reports of all its tasks."""
         if not spec.backfill and self.choice.is_one_task(source.rows, spec.rounds, spec.partitions):
+            if self._is_local and source.kafka is None and self.choice.is_for_driver(source.rows):
+                reports = self._run_in_driver(spec, source)
+                if reports is not None:
+                    return reports
             self.names.name_stage(spec.batch, "one task")
             task = partial(whole_batch_task, BATCH_SPEC.dumps(replace(spec, is_one_task=True)), source.divided(1))
             return self._reports(self._map_partitions(self._empty_rdd(1), task))
         with payload_folder(self.context._temp_dir) if self._is_local else nullcontext() as folder:
             return self._collect_rounds(spec, source, folder)
 
-    def _collect_rounds(self, spec: BatchSpec, source: DirectSource, folder: str | None) -> list[bytes]:
+    def _run_in_driver(self, spec: BatchSpec, source: DirectSource) -> Sequence[Report] | None:
+        """None if the batch has more matches than its rows made expect; it then leaves nothing."""
+        one_task = replace(spec, is_one_task=True)
+        try:
+            return run_whole_batch(one_task, [source.divided(1).read(0, one_task)], max_matches=MAX_DRIVER_MATCHES)
+        except TooManyMatchesError:
+            self.choice.had_too_many_matches(source.rows)
+            self._sweep()
+            return None
+
+    def _collect_rounds(self, spec: BatchSpec, source: DirectSource, folder: str | None) -> list[Report]:
         text = BATCH_SPEC.dumps(spec)
         self.names.name_stage(spec.batch, "ingest")
         ingest = partial(read_task, text, source.divided(spec.partitions), folder)
@@ -92,11 +111,11 @@ class RddJobs:
             messages = self._map_partitions(shuffled, partial(framed_round, text, number, is_last, folder))
         return self._reports(messages)
 
-    def _reports(self, tasks: Any) -> list[bytes]:
+    def _reports(self, tasks: Any) -> list[Report]:
         """Runs the job of which these are the last tasks, and returns what they report."""
         collected = tasks.asJavaRDD().collect() if self._jobs is None else self._jobs.collect(self._java_context, tasks, self.names.stage)
         self.names.end_job()
-        return from_pieces(collected.get(at) for at in range(collected.size()))
+        return [read_report(line) for line in from_pieces(collected.get(at) for at in range(collected.size()))]
 
     def _empty_rdd(self, partitions: int) -> Any:
         """An RDD without rows: it only determines how many ingest tasks run."""
@@ -129,5 +148,5 @@ class RddJob:
     def __init__(self, jobs: RddJobs, source: DirectSource) -> None:
         self.jobs, self.source = jobs, source
 
-    def run(self, spec: BatchSpec) -> list[bytes]:
+    def run(self, spec: BatchSpec) -> Sequence[Report]:
         return self.jobs.collect(spec, self.source)

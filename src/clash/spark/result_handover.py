@@ -173,10 +173,14 @@ class ResultHandover:
 
     def memory(self, live: LiveQuery) -> Any:
         """What a Memory sink holds from the first batch of the query on, as a DataFrame."""
-        schema, since = result_schema(live.query), live.batch or 0
-        batches = self.kept.get(live.name, {})
-        table = pa.concat_tables([schema.empty_table(), *(rows for batch, rows in batches.items() if batch >= since)])
+        schema = result_schema(live.query)
+        table = pa.concat_tables([schema.empty_table(), *self.tables(live).values()])
         return self.spark.createDataFrame(table, from_arrow_schema(schema, prefer_timestamp_ntz=True))
+
+    def tables(self, live: LiveQuery) -> dict[int, pa.Table]:
+        """The same by batch."""
+        since = live.batch or 0
+        return {batch: rows for batch, rows in self.kept.get(live.name, {}).copy().items() if batch >= since}
 
     def _show(self, live: LiveQuery, committed: CommittedBatch, max_rows: int, paths: Sequence[str]) -> None:
         count = committed.counts.get(live.name, 0)

@@ -6,10 +6,13 @@ the process.
 
 from __future__ import annotations
 
+import logging
 import time as clock
 from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from dataclasses import replace
+from html import escape
+from itertools import count
 from typing import Any
 
 import pyarrow as pa
@@ -20,10 +23,12 @@ from clash.coordinator.committed_batch import CommittedBatch
 from clash.coordinator.control.changes import Change
 from clash.coordinator.control.job import QueryRequest
 from clash.coordinator.coordinator import Coordinator
-from clash.errors import ClashError, OptionError
+from clash.coordinator.what_if import WhatIf, assess_query
+from clash.errors import ClashError, OptionError, UnknownNameError
 from clash.explain.formats import Format
 from clash.hints import did_you_mean, listed
 from clash.kafka.stream_records import REJECTED_SCHEMA
+from clash.model.computed import REFUSED, with_computed
 from clash.model.durations import parse_timeout
 from clash.model.outer_query import OutputMode
 from clash.model.statistics import Statistics
@@ -43,20 +48,26 @@ from clash.spark.outer_declaration import declare_outer
 from clash.spark.outer_queries import OuterQueries
 from clash.spark.outer_sinks import refuse_taken_folder
 from clash.spark.parquet_streams import ParquetStreams
+from clash.spark.probe_rates import ProbeRates
 from clash.spark.progress import Progress
+from clash.spark.projection_job import ProjectionJob
 from clash.spark.query_launcher import QueryLauncher
 from clash.spark.query_supervisor import Batch, QuerySupervisor
 from clash.spark.result_handover import ResultHandover, folder_url, read_files, read_folder, refuse_unkept, sinks_at_start
+from clash.spark.result_tail import LastResults, last_of_folder, last_of_tables
 from clash.spark.signals import stop_on_signal
-from clash.sql import parse_with_spark
+from clash.spark.tables import DeclaredTable, Frame, TableRefresher, declare_table, table_progress
+from clash.sql import parse_with_spark, with_views
 from clash.state.storage import open_storage
 
+_LOG = logging.getLogger("clash")
 _BACKLOG_INTERVAL = 1.0  # seconds
 
 
 class Run:
-    """Made by `engine.start`. `given`: the sinks that the program declares, to which those of later calls are added; `declare` remembers
-    later streams, so that the engine can be started again; `release` lets other runs have the checkpoint."""
+    """Made by `engine.start`. `given`: the sinks that the program declares, to which those of later calls are added; `tables`: those of the
+    program, to which later ones are added; `declare` remembers later streams, so that the engine can be started again; `release` lets
+    other runs have the checkpoint."""
 
     def __init__(
         self,
@@ -64,16 +75,21 @@ class Run:
         coordinator: Coordinator,
         launcher: QueryLauncher,
         given: dict[str, Sink | None],
+        tables: dict[str, DeclaredTable],
         declare: Callable[[Stream, Any], None],
         release: Callable[[], None],
+        views: Mapping[str, str],
     ) -> None:
+        self._views = views
         self._spark, self._coordinator, self._launcher, self._given, self._declare = spark, coordinator, launcher, given, declare
-        self._release = release
+        self._release, self._tables = release, tables
         self._sinks = sinks_at_start(coordinator.queries_to_publish, coordinator.changes.setup.queries, given)
         self._handover = ResultHandover(spark, coordinator, self._sinks)
         self._handover.begin(is_last_over=launcher.half.has_commit(coordinator.last))
-        self._batches = BatchFunction(coordinator, launcher.half, JobNames(spark.sparkContext, launcher.name), self._committed)
+        names, self._projection = JobNames(spark.sparkContext, launcher.name), ProjectionJob(spark, coordinator.timezone)
+        self._batches = BatchFunction(coordinator, launcher.half, names, self._projection, self._committed)
         self._progress = Progress(coordinator.last)
+        self.probe_rates = ProbeRates()
         self._last_backlog: dict[str, dict[str, int]] = {}
         self._backlog_read = -_BACKLOG_INTERVAL
         self._free_memory = FreeMemory()
@@ -81,12 +97,14 @@ class Run:
         search, half = self._batches.find_failing_stream, launcher.half.folder
         self._supervisor = QuerySupervisor(spark, self._launch, self._batches, self._outer.finish, self._ended, search, half)
         self._outer.begin()
+        self._refresher = TableRefresher(coordinator, tables)
 
     def _fail(self, error: ClashError) -> None:
         self._supervisor.fail(error)
 
     def _ended(self, error: ClashError | None) -> None:
         try:
+            self._refresher.stop()
             self._outer.stop()
             self._coordinator.close(error)
         finally:
@@ -97,16 +115,38 @@ class Run:
     def __str__(self) -> str:
         setup, name = self._coordinator.generation.setup, self._launcher.name
         state = "active" if self.is_active else "ended" if self.exception is None else f"failed: {self.exception.what}"
-        parts = (("queries", len(setup.queries)), ("streams", len(setup.streams_by_name)), ("workers", setup.workers))
+        tables = len(setup.tables)
+        parts = [("queries", len(setup.queries)), ("streams", len(setup.streams) - tables), ("workers", setup.workers)]
+        parts[2:2] = [("tables", tables)] if tables else []
         counts = ", ".join(f"{name}: {number}" for name, number in parts)
         last = self._coordinator.last
-        folder = self._launcher.half.folder.removesuffix("/spark")
         batch = "no batch yet" if last < 0 else f"last batch: {last}"
-        return f"run{'' if name is None else f' {name}'}: {state}\n  {counts}, {batch}\n  checkpoint {folder}"
+        return f"run{'' if name is None else f' {name}'}: {state}\n  {counts}, {batch}\n  checkpoint {self.checkpoint}"
 
     __repr__ = __str__
 
+    def _repr_html_(self) -> str:
+        """In a notebook: what it is, and the plan that runs as a picture."""
+        return f"<pre>{escape(str(self))}</pre>{inspection.display_running(self._coordinator)}"
+
     # ---- state --------------------------------------------------------------------------------------------------
+
+    @property
+    def name(self) -> str | None:
+        """That of the engine, if it was given one."""
+        return self._launcher.name
+
+    @property
+    def checkpoint(self) -> str:
+        """The folder or URL, as an absolute one."""
+        return self._launcher.half.folder.removesuffix("/spark")
+
+    @property
+    def position(self) -> dict[str, int]:
+        """Where the run is: the batch that was committed last and its epoch, -1 before the first, and the generation in force."""
+        manifest = self._coordinator.manifest
+        epoch = -1 if manifest.epoch is None else manifest.epoch.number
+        return {"batch": manifest.batch, "epoch": epoch, "generation": self._coordinator.generation.number}
 
     @property
     def is_active(self) -> bool:
@@ -143,6 +183,7 @@ class Run:
         coordinator = self._coordinator
         live = (*coordinator.committed_queries, *coordinator.generation.setup.queries, *coordinator.changes.setup.queries)
         computed = [column for query in live for column in query.request.computed]
+        self._projection.check(coordinator.changes.setup.branches)
         needed = coordinator.changes.setup.needed
         packed, columns = self._launcher.pack(coordinator.sources.order, needed, self._batches.required, computed)
         self._launcher.record_sources(coordinator.sources, coordinator.last >= 0)
@@ -160,7 +201,11 @@ class Run:
         self._supervisor.batch_committed()
         streams = self._coordinator.changes.setup.streams_by_name.values()
         timed = {stream.name for stream in streams if stream.time is not None and stream.type_of(stream.time) == "timestamp"}
-        self._progress.add(committed, max(clock.perf_counter() - began, 1e-9), timed)
+        seconds = max(clock.perf_counter() - began, 1e-9)
+        self._progress.add(committed, seconds, timed)
+        rows, results = sum(committed.input.values()), sum(committed.counts.values())
+        _LOG.info("batch %d committed: %d rows, %d results, %.3f s", committed.batch, rows, results, seconds)
+        self.probe_rates.add(committed)
         self._free_memory.release()
 
     # ---- changing ----------------------------------------------------------------------------------------------
@@ -227,6 +272,27 @@ class Run:
         warn_about_stream(stream, df)
         return change
 
+    def table(self, name: str, df: Frame, refresh: str | None = None) -> Change:
+        """One table more, for queries to come: it is read here. A program that is started again has to declare it, too."""
+        declared = declare_table(name, df, refresh)
+        with self._supervisor.active(f"table {name} cannot be added"):
+            self._coordinator.changes.setup.add_stream(declared.table)  # raises if the name is taken
+            self._tables[name] = declared
+            try:
+                change = self._coordinator.add_table(declared.table)
+            except BaseException:
+                del self._tables[name]
+                raise
+            self._declare(declared.table, df)
+            self._refresher.add(declared)
+        return change
+
+    def refresh(self, table: str) -> Change:
+        """Reads a table now, and raises if that fails: then it keeps its rows. Tuples of the batch that the handle names, and later ones,
+        join what was read."""
+        with self._supervisor.active(f"table {table} cannot be refreshed"):
+            return self._coordinator.refresh_table(table)
+
     def change_stream(
         self,
         name: str,
@@ -246,8 +312,9 @@ class Run:
     def _declare_query(
         self, name: str, text: str, sink: Sink | None, windows: Mapping[str, str] | None, mode: OutputMode | None
     ) -> QueryRequest:
+        text = with_views(name, text, self._views)
         request, setup = declare_query(name, text, sink, windows), self._coordinator.changes.setup
-        types = ExpressionTypes(self._launcher.frames)
+        types = ExpressionTypes(self._spark, self._launcher.frames, self._tables)
         query, computed = parse_with_spark(name, text, setup.streams_by_name, windows, types)
         declared = declare_outer(self._spark, replace(request, computed=computed), query, setup.streams_by_name, sink, mode)
         if declared.outer is not None and isinstance(sink, Parquet):
@@ -256,6 +323,9 @@ class Run:
 
     def _request(self, request: QueryRequest, sink: Sink | None, call: Callable[[], Change]) -> Change:
         self._handover.prepare(request, sink)
+        computed = [column for column in request.computed if column.type != REFUSED]
+        tables = with_computed({table.name: table for table in self._coordinator.changes.setup.tables}, computed)
+        self._coordinator.tables.require(tables[name] for name in {column.stream for column in computed} & tables.keys())
         with self._sinks.adding(request, sink):
             change = call()
         self._given[request.name] = sink
@@ -289,6 +359,7 @@ class Run:
         """The last committed batch, totals since the start, and how far behind the streams are."""
         latest = self._progress.latest(self._supervisor.durations(), self._backlog())
         latest["outer"] = self._outer.progress()
+        latest["tables"] = table_progress(self._coordinator)
         return latest
 
     def _backlog(self) -> dict[str, dict[str, int]]:
@@ -314,6 +385,15 @@ class Run:
         """The last batches, oldest first."""
         return self._progress.recent(self._supervisor.durations())
 
+    def progress_after(self, batch: int) -> list[dict[str, Any]]:
+        """The last batches after the given one, oldest first: for readers who have the others already."""
+        return self._progress.recent(self._supervisor.durations(), batch)
+
+    @property
+    def coordinator(self) -> Coordinator:
+        """For those who show a run in more detail than the properties here. To be read, never to be changed."""
+        return self._coordinator
+
     @property
     def queries(self) -> dict[str, str]:
         """The live queries by name: those of the batch that was begun last."""
@@ -338,6 +418,13 @@ class Run:
         """The plan that runs today."""
         return inspection.explain_running(self._coordinator, format)
 
+    def what_if(self, text: str, windows: Mapping[str, str] | None = None, mode: OutputMode | None = None) -> WhatIf:
+        """What one more query would cost beside those that run and wait, what it would share with them, what would have to be stored for
+        it, and when it would be complete. Nothing changes."""
+        taken = {query.name for query in self._coordinator.changes.setup.queries}
+        name = next(name for name in (f"what_if{number or ''}" for number in count()) if name not in taken)
+        return assess_query(self._coordinator, self._declare_query(name, text, None, windows, mode))
+
     # ---- results -----------------------------------------------------------------------------------------------
 
     def results(self, query: str) -> Any:
@@ -353,6 +440,25 @@ class Run:
             return self._handover.memory(live)
         refuse_unkept(query, kind)
         return read_folder(self._spark, inspection.result_schema(live.query), *live.result_location(self._coordinator.uri))
+
+    def last_results(self, query: str, last: int = 20, after: int = -1) -> LastResults:
+        """The last results of a query, of batches after the batch `after`: the rows of the newest files, read without Spark. Of a query
+        with aggregates, any of its results, because they have no order."""
+        if isinstance(last, bool) or not isinstance(last, int) or last < 1:
+            raise OptionError("the number of results is out of range", repr(last), "write a whole number from 1")
+        live = self._coordinator.query(query)
+        if live is None:
+            return LastResults(self._pending_schema(query).empty_table(), self._coordinator.last, False)
+        kind = live.request.final_sink.kind
+        refuse_unkept(query, kind)
+        if live.request.outer is not None:
+            rows = self._outer.results(live).limit(last + 1).toArrow()
+            return LastResults(rows.slice(0, last), self._coordinator.last, rows.num_rows > last)
+        schema = inspection.result_schema(live.query)
+        if kind == "memory":
+            return last_of_tables(self._handover.tables(live), schema, last, after, self._coordinator.last)
+        uri, folder = live.result_location(self._coordinator.uri)
+        return last_of_folder(open_storage(uri), folder, schema, last, after, self._coordinator.last)
 
     def result_stream(self, query: str) -> Any:
         """The same as a streaming DataFrame, for Spark operators behind the join."""
@@ -380,7 +486,7 @@ class Run:
         requested = {live.name: live.query for live in self._coordinator.changes.setup.queries}
         if query not in [*requested]:  # whatever was passed
             names = sorted({*requested, *self._coordinator.publisher.queries})
-            raise OptionError("unknown query", repr(query), did_you_mean(str(query), names, f"queries are {listed(names)}"))
+            raise UnknownNameError("unknown query", repr(query), did_you_mean(str(query), names, f"queries are {listed(names)}"))
         return inspection.result_schema(requested[query])
 
     def late(self, stream: str) -> Any:
@@ -395,6 +501,6 @@ class Run:
         return read_folder(self._spark, REJECTED_SCHEMA, self._coordinator.uri, f"{REJECTED}{stream}")
 
     def _check_stream(self, stream: str) -> None:
-        names = [*self._coordinator.changes.setup.streams_by_name]
+        names = [stream.name for stream in self._coordinator.changes.setup.streams if not stream.is_table]
         if stream not in names:
             raise OptionError("unknown stream", repr(stream), did_you_mean(str(stream), names, f"streams are {listed(names)}"))

@@ -21,7 +21,7 @@ from pyspark import TaskContext
 
 from clash.errors import ClashError
 from clash.protocol.batch import BATCH_SPEC, BatchSpec
-from clash.protocol.messages import REPORT_KIND, Message, Payload
+from clash.protocol.messages import REPORT_KIND, Message, Packed, Payload, packed
 from clash.spark.column_packing import PackedColumns, unpack_streams
 from clash.spark.direct_input import DirectInput, KafkaSlices, read_topics
 from clash.spark.failures import to_travelling
@@ -75,7 +75,7 @@ def whole_batch_of_rows(
                 return
             held.append(arrived)
         arrivals = chain(unpack_streams(held, columns), read_topics(kafka, 0, batch))
-        yield from (Message(0, REPORT_KIND, payload) for payload in run_whole_batch(batch, [arrivals]))
+        yield from (Message(0, REPORT_KIND, report) for report in run_whole_batch(batch, [arrivals]))
 
     return _run_task(run, spec)
 
@@ -151,8 +151,8 @@ def whole_batch_task(spec: str, source: DirectInput, partition: int, empty: Iter
 
 def to_pieces(reports: Iterable[Payload]) -> Iterator[bytes]:
     """Reports, each a line of JSON, compressed and in pieces of at most `PIECE` bytes; `from_pieces` joins those of all tasks."""
-    packed = zlib.compress(b"".join([bytes(report) + b"\n" for report in reports]), 1)
-    return (packed[at : at + PIECE] for at in range(0, len(packed), PIECE))
+    text = zlib.compress(b"".join([bytes(packed(report)) + b"\n" for report in reports]), 1)
+    return (text[at : at + PIECE] for at in range(0, len(text), PIECE))
 
 
 def from_pieces(pieces: Iterable[bytes]) -> list[bytes]:
@@ -179,7 +179,7 @@ def addressed(messages: Iterable[Message], writer: PayloadWriter | None = None) 
 def framed(message: Message, writer: PayloadWriter | None = None) -> bytes:
     """A message as one byte string: worker, length of the kind, whether the payload is a reference, kind, zeros up to the alignment,
     payload."""
-    kind, payload = message.kind.encode(), message.payload
+    kind, payload = message.kind.encode(), packed(message.payload)
     is_reference = writer is not None and len(payload) >= MIN_BYTES
     if writer is not None and is_reference:
         payload = writer.put(payload)
@@ -211,14 +211,15 @@ def from_rows(batches: Iterable[pa.RecordBatch]) -> Iterator[Message]:
 
 def to_rows(messages: Iterable[Message]) -> Iterator[pa.RecordBatch]:
     """Messages as record batches of `SCHEMA`: small payloads share one, a large one is a record batch of its own and is not copied."""
-    small: list[Message] = []
+    small: list[tuple[Message, Packed]] = []
     size = 0
     for message in messages:
-        length = len(message.payload)
+        payload = packed(message.payload)
+        length = len(payload)
         if length >= LARGE:
-            yield _single_row(message)
+            yield _single_row(message, payload)
             continue
-        small.append(message)
+        small.append((message, payload))
         size += length
         if size >= LARGE:
             yield _rows(small)
@@ -227,17 +228,17 @@ def to_rows(messages: Iterable[Message]) -> Iterator[pa.RecordBatch]:
         yield _rows(small)
 
 
-def _single_row(message: Message) -> pa.RecordBatch:
-    payload = pa.py_buffer(message.payload)
-    offsets = pa.py_buffer(np.array([0, payload.size], np.int32))
-    column = pa.Array.from_buffers(pa.binary(), 1, [None, offsets, payload])
+def _single_row(message: Message, payload: Packed) -> pa.RecordBatch:
+    data = pa.py_buffer(payload)
+    offsets = pa.py_buffer(np.array([0, data.size], np.int32))
+    column = pa.Array.from_buffers(pa.binary(), 1, [None, offsets, data])
     return pa.record_batch([pa.array([message.worker], pa.int32()), pa.array([message.kind], pa.string()), column], schema=SCHEMA)
 
 
-def _rows(messages: list[Message]) -> pa.RecordBatch:
-    workers = pa.array([message.worker for message in messages], pa.int32())
-    kinds = pa.array([message.kind for message in messages], pa.string())
-    return pa.record_batch([workers, kinds, pa.array([bytes(message.payload) for message in messages], pa.binary())], schema=SCHEMA)
+def _rows(messages: list[tuple[Message, Packed]]) -> pa.RecordBatch:
+    workers = pa.array([message.worker for message, _ in messages], pa.int32())
+    kinds = pa.array([message.kind for message, _ in messages], pa.string())
+    return pa.record_batch([workers, kinds, pa.array([bytes(payload) for _, payload in messages], pa.binary())], schema=SCHEMA)
 
 
 def _limit_garbage_collection() -> None:

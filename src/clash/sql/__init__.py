@@ -13,10 +13,13 @@ passes are the architecture of this package, and every pass is one function that
 | `from_clause`      | pass: tables with their columns, USING and NATURAL, CROSS JOIN; makes one join of nested SELECTs  |
 | `predicates`       | pass: equality classes, filters and residuals                                                     |
 | `outer_query`      | passes: the join core of a query with aggregates, and SQL for Spark over its columns              |
+| `nested_groups`    | finds the SELECT with aggregates inside of a query whose other SELECTs read its groups            |
+| `window_items`     | window functions beside aggregates in one SELECT list                                             |
 | `outputs`          | pass: the SELECT list                                                                             |
 | `windows`          | pass: the window of each relation, from streams, arguments and hints                              |
 | `time_bounds`      | pass: what the predicates imply for differences of event times                                    |
 | `tables`           | tables of FROM as they are written, and common tables of WITH                                     |
+| `views`            | names for SELECTs, which become common tables of the queries that use them                        |
 | `join_words`       | the keywords of a join                                                                            |
 | `query_source`     | the text with its tokens, and the position of a syntax node in it, for errors                     |
 | `spark_parser`     | sqlglot's parser, without what it drops or prints                                                 |
@@ -38,7 +41,18 @@ passes are the architecture of this package, and every pass is one function that
 | `statistics_text`  | selectivities that users give for predicates, under the normal form of these predicates           |
 """
 
-from clash.sql.parse import parse_queries, parse_query, parse_with_spark
+from clash.sql.computed import UncomputableError
+from clash.sql.parse import SparkTypes, parse_queries, parse_query, parse_with_spark
+from clash.sql.views import check_view, with_views
 from clash.sql.windows import with_stream_windows
 
-__all__ = ["parse_queries", "parse_query", "parse_with_spark", "with_stream_windows"]
+__all__ = [
+    "SparkTypes",
+    "UncomputableError",
+    "check_view",
+    "parse_queries",
+    "parse_query",
+    "parse_with_spark",
+    "with_stream_windows",
+    "with_views",
+]

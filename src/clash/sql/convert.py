@@ -4,23 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from itertools import pairwise
 
 from sqlglot import exp
-from sqlglot.tokenizer_core import TokenType
 
 from clash.errors import QueryError
 from clash.hints import did_you_mean
 from clash.model.coercion import INTERVAL, VOID, castable
 from clash.model.expressions import Call, Col, Expr, Lit
-from clash.model.types import UNKNOWN, is_atomic, is_numeric, joinable
+from clash.model.projection import is_by_spark, needs_spark
+from clash.model.types import UNKNOWN, is_atomic, is_numeric, joinable, struct_fields
 from clash.sql import literals
 from clash.sql.cast_types import target_type
-from clash.sql.computed import computed_column
+from clash.sql.computed import computed_expression, resolve_with_fields, whole_by_spark
 from clash.sql.functions import NAMES, typed
 from clash.sql.implicit_casts import as_time, cast_expression, in_one_type, with_type_of_null
+from clash.sql.name_lookup import look_up
 from clash.sql.named_functions import NAMED, extract
-from clash.sql.query_source import QuerySource
+from clash.sql.query_source import QuerySource, adjacent_strings
 from clash.sql.result_types import TIME_UNITS, MismatchError
 from clash.sql.scope import Scope
 from clash.sql.spark_parser import UnaryPlus
@@ -55,15 +55,18 @@ _CONDITIONS = (
 )  # fmt: skip
 
 
-def convert_expression(node: exp.Expression, scope: Scope, source: QuerySource) -> Expr:
-    """The typed expression, not yet in normal form."""
-    return _Converter(scope, source).expr(node, 0)
+def convert_expression(node: exp.Expression, scope: Scope, source: QuerySource, is_output: bool = False) -> Expr:
+    """The typed expression, not yet in normal form: one that tasks evaluate, or one that Spark does as a whole. `is_output`: whether only
+    results have it."""
+    expr = _Converter(scope, source, is_output).expr(node, 0)
+    return whole_by_spark(node, scope, source, is_output) if needs_spark(expr) and not is_by_spark(expr) else expr
 
 
 @dataclass(frozen=True, slots=True)
 class _Converter:
     scope: Scope
     source: QuerySource
+    is_output: bool
 
     def expr(self, node: exp.Expression, depth: int) -> Expr:
         """Any expression; errors of types get their place in the text here, at the innermost node."""
@@ -72,10 +75,13 @@ class _Converter:
         try:
             result = self._dispatch(node, depth + 1)
         except MismatchError as error:
-            return computed_column(node, self.scope, self.source, self.source.error(node, error.what, error.hint, error.note))
+            return self._computed(node, self.source.error(node, error.what, error.hint, error.note))
         except QueryError as error:
-            return computed_column(node, self.scope, self.source, error)
+            return self._computed(node, error)
         return typed("not", (result,)) if node.args.get("negate") else result
+
+    def _computed(self, node: exp.Expression, error: QueryError) -> Expr:
+        return computed_expression(node, self.scope, self.source, error, self.is_output)
 
     def _dispatch(self, node: exp.Expression, depth: int) -> Expr:
         kind = type(node)
@@ -117,19 +123,11 @@ class _Converter:
             if not (is_atomic(left.type) and is_atomic(right.type)):
                 raise self.source.error(node, "a join on nested types is not supported", "join on a column of an atomic type", note)
             text = "string" in (left.type, right.type) and (is_numeric(left.type) or is_numeric(right.type))
-            what = "a string cannot be joined to a number" if text else "columns of these types cannot be joined"
-            error = self.source.error(node, what, "give both streams the same type before they are registered", note)
             if not text:
-                raise error
-            left, right = self._text_as_number(node.this, left, right, error), self._text_as_number(node.expression, right, left, error)
+                what = "columns of these types cannot be joined"
+                raise self.source.error(node, what, "give both streams the same type before they are registered", note)
+            left, right = _text_as_number(left, right.type), _text_as_number(right, left.type)
         return typed(op, (left, right))
-
-    def _text_as_number(self, node: exp.Expression, side: Expr, other: Expr, error: QueryError) -> Expr:
-        """One side of an equality between a text and a number, in the type in which Spark compares them: the bigint or double."""
-        target = "bigint" if {side.type, other.type} & {"tinyint", "smallint", "int", "bigint"} else "double"
-        if side.type == target or (target == "bigint" and side.type != "string"):
-            return side
-        return computed_column(exp.cast(node.copy(), target, dialect="spark"), self.scope, self.source, error)
 
     def named(self, node: exp.Expression, depth: int) -> Expr:
         """A function by Spark's own name."""
@@ -159,7 +157,7 @@ class _Converter:
             nodes.extend(value if isinstance(value, list) else [value] if value is not None else [])
         if isinstance(node, exp.Year | exp.Month | exp.Day | exp.DayOfMonth) and isinstance(nodes[0], exp.TsOrDsToDate):
             nodes = [nodes[0].this]  # added by sqlglot
-        literal = _adjacent_strings(self.source, nodes) if op == "concat" else None
+        literal = adjacent_strings(self.source, nodes) if op == "concat" else None
         if literal is not None:
             return Lit(literal, "string")
         args = tuple(self.expr(n, depth) for n in nodes)
@@ -268,7 +266,22 @@ class _Converter:
         assert isinstance(node, exp.Column)
         if isinstance(node.this, exp.Star):
             raise MismatchError("* stands for columns, not for a value", "", "name the column")
-        return self.scope.resolve_column(self.source, node)
+        if len(node.parts) < 3:
+            try:
+                return self.scope.resolve_column(self.source, node)
+            except QueryError:
+                if len(node.parts) == 1:
+                    raise
+        value, fields = resolve_with_fields(node, self.scope, self.source)
+        for field in fields:
+            value = _field_of(value, field)
+        return value
+
+    def dot(self, node: exp.Expression, depth: int) -> Expr:
+        """A field of an expression."""
+        if not isinstance(node.expression, exp.Identifier):
+            raise self._unsupported(node)
+        return _field_of(self.expr(node.this, depth), node.expression.name)
 
     def literal(self, node: exp.Expression, depth: int) -> Expr:
         if isinstance(node, exp.Null):
@@ -306,7 +319,7 @@ _SPECIAL: dict[type[exp.Expression], _Handler] = {
     exp.Cast: _Converter.cast, exp.TryCast: _Converter.cast, exp.Paren: _Converter.unwrapped, UnaryPlus: _Converter.plus,
     exp.Column: _Converter.column, exp.Literal: _Converter.literal, exp.RawString: _Converter.literal, exp.Null: _Converter.literal,
     exp.Boolean: _Converter.literal, exp.Interval: _Converter.literal, exp.ILike: _Converter.like,
-    exp.Anonymous: _Converter.named, exp.Extract: _Converter.extract, exp.Trim: _Converter.trim,
+    exp.Dot: _Converter.dot, exp.Anonymous: _Converter.named, exp.Extract: _Converter.extract, exp.Trim: _Converter.trim,
 }  # fmt: skip
 
 
@@ -324,19 +337,18 @@ def flatten(node: exp.Expression, kind: type[exp.Expression]) -> list[exp.Expres
     return parts
 
 
-def _adjacent_strings(source: QuerySource, nodes: list[exp.Expression]) -> str | None:
-    """The text of adjacent string literals, which sqlglot parses as a CONCAT; None if the nodes are something else.
+def _field_of(value: Expr, name: str) -> Expr:
+    """A field of a struct. As for columns, its exact name counts first, then one that differs in case only."""
+    fields = [field for field, _ in struct_fields(value.type)]
+    if not fields:
+        raise MismatchError("fields inside a column are not supported", "", "name whole columns: alias.column")
+    return typed("field", (value, Lit(look_up(name, fields) or name, "string")))
 
-    `'a' 'b'` is `ab`; without a space between them, `'it''s'` is one literal that contains a quote.
-    """
-    at = source.index_at(nodes[0].meta["start"]) if nodes and "start" in nodes[0].meta else len(source.tokens)
-    tokens = source.tokens[at : at + len(nodes)]
-    if len(tokens) < max(2, len(nodes)) or any(token.token_type is not TokenType.STRING for token in tokens):
-        return None
-    text = tokens[0].text
-    for before, token in pairwise(tokens):
-        text += (source.text[token.start] if before.end + 1 == token.start else "") + token.text
-    return text
+
+def _text_as_number(side: Expr, other: str) -> Expr:
+    """One side of an equality between a text and a number, in the type in which Spark compares them: the bigint or double."""
+    target = "bigint" if {side.type, other} & {"tinyint", "smallint", "int", "bigint"} else "double"
+    return side if side.type == target or (target == "bigint" and side.type != "string") else cast_expression(side, target)
 
 
 def _unit(expr: Expr) -> Expr:

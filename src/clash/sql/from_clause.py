@@ -15,25 +15,29 @@ from sqlglot import exp
 
 from clash.hints import did_you_mean, listed
 from clash.model.block_columns import MAX_NUMBERS
+from clash.model.coercion import VOID, common
 from clash.model.expressions import Col, Expr
+from clash.model.projection import cast_by_spark, is_by_spark
 from clash.model.relation import Relation
 from clash.model.stream import Stream
-from clash.model.types import joinable
-from clash.sql.draft import FromClause, QueryDraft
+from clash.model.types import UNKNOWN, joinable
+from clash.sql.draft import BranchChoices, FromClause, QueryDraft
+from clash.sql.implicit_casts import cast_expression, with_type_of_null
 from clash.sql.join_words import join_words, refuse_kind
 from clash.sql.name_lookup import look_up
 from clash.sql.outputs import select_items
 from clash.sql.query_source import QuerySource, Span
 from clash.sql.scope import Alias, Scope, ScopeColumn, as_column
 from clash.sql.short_form import ShortRelation
-from clash.sql.tables import CommonTable, CommonTables, common_tables, read_table, table_name
+from clash.sql.tables import CommonTable, CommonTables, common_tables, read_table, table_name, union_branches
 
 _Merge = tuple[ScopeColumn, ScopeColumn]  # the columns of the left and of the right side that USING makes one
 
 
 def resolve_from_clause(draft: QueryDraft) -> None:
     """Sets `from_clause`."""
-    tables = _Tables(draft.source, draft.streams, draft.declared)
+    draft.choices.taken.clear()
+    tables = _Tables(draft.source, draft.streams, draft.declared, draft.joined_types, draft.choices)
     scope = tables.short_form(draft.syntax) if isinstance(draft.syntax, tuple) else tables.select(draft.syntax, {}, "")
     scope = replace(scope, aliases=tuple(tables.aliases))
     draft.from_clause = FromClause(scope, tuple(tables.equalities), tuple(tables.conditions), frozenset(tables.cross_joins))
@@ -46,6 +50,8 @@ class _Tables:
     source: QuerySource
     streams: Mapping[str, Stream]
     declared: bool
+    joined_types: Mapping[str, str]
+    choices: BranchChoices = field(default_factory=BranchChoices)
     aliases: list[Alias] = field(default_factory=list)
     """The uses of streams so far; those of one stream are numbered in the order of the text."""
     equalities: list[tuple[Expr, Expr, Span]] = field(default_factory=list)
@@ -54,24 +60,61 @@ class _Tables:
 
     def select(self, select: exp.Select, outer: CommonTables, path: str) -> Scope:
         """The scope of a SELECT, after its FROM clause. `path` is what the names of its streams begin with."""
-        known = common_tables(self.source, select, outer)
-        for table in known.values():
-            if table.within is select:  # also one that is not used must be valid
-                _Tables(self.source, self.streams, self.declared).columns_of(table, "")
+        known = self._common_tables(select, outer)
         return self._joined(select.args["from_"].this, select.args.get("joins") or [], known, path)
+
+    def _common_tables(self, query: exp.Query, outer: CommonTables) -> CommonTables:
+        known = common_tables(self.source, query, outer)
+        for table in known.values():
+            if table.within is query:  # also one that is not used must be valid
+                self._trial().columns_of(table, "")
+        return known
+
+    def _trial(self) -> _Tables:
+        """Resolves something of which only the columns, or errors, matter."""
+        return _Tables(self.source, self.streams, self.declared, self.joined_types)
 
     def columns_of(self, table: CommonTable, path: str) -> tuple[ScopeColumn, ...]:
         """The columns of one use of a common table."""
-        return self._renamed(self._derived(table.select, table.known, path), "", table.columns, table.node)
+        return self._renamed(self._derived(table.query, table.known, path), "", table.columns, table.node)
 
-    def _derived(self, select: exp.Select, outer: CommonTables, path: str) -> tuple[ScopeColumn, ...]:
+    def _derived(self, select: exp.Select | exp.Union, outer: CommonTables, path: str) -> tuple[ScopeColumn, ...]:
         """The columns of a SELECT inside of the query, whose tables and conditions become those of the query."""
+        if isinstance(select, exp.Union):
+            return self._union(select, outer, path)
         scope = self.select(select, outer, path)
         where = select.args.get("where")
         if where is not None:
             self.conditions.append((where.this, scope))
         items = select_items(self.source, select, scope)
         return tuple(ScopeColumn(item.name, "", as_column(item.expression), item.named) for item in items)
+
+    def _union(self, union: exp.Union, outer: CommonTables, path: str) -> tuple[ScopeColumn, ...]:
+        """The columns of the branch of UNION ALL that is taken, under the names of the first and in the types of all of them."""
+        known = self._common_tables(union, outer)
+        branches = union_branches(union)
+        columns = [self._trial()._derived(branch, known, path) for branch in branches]
+        for branch, found in zip(branches, columns, strict=True):
+            if len(found) != len(columns[0]):
+                note = f"{len(found)} here, {len(columns[0])} in the first"
+                raise self.source.error(
+                    branch, "the branches of UNION ALL differ in their number of columns", "list the same columns", note
+                )
+        types = [self._union_type(branches, [found[at] for found in columns]) for at in range(len(columns[0]))]
+        taken = self._derived(branches[self.choices.take(len(branches))], known, path)
+        converted = zip(columns[0], taken, types, strict=True)
+        return tuple(ScopeColumn(first.name, "", _in_type(column.expression, kind), first.named) for first, column, kind in converted)
+
+    def _union_type(self, branches: list[exp.Select | exp.Union], columns: list[ScopeColumn]) -> str:
+        """The one type of a column of all branches."""
+        shared = VOID
+        for branch, column in zip(branches, columns, strict=True):
+            wider = common(shared, column.expression.type)
+            if wider is None:
+                note = f"{column.name} is {column.expression.type}, {columns[0].name} in the first is {columns[0].expression.type}"
+                raise self.source.error(branch, "the branches of UNION ALL differ in a type", "write CAST(… AS type) in one of them", note)
+            shared = wider
+        return shared
 
     def _joined(self, first: exp.Expression, joins: list[exp.Join], known: CommonTables, path: str) -> Scope:
         """Joins from left to right; `left` is the scope of everything before the current JOIN."""
@@ -106,7 +149,7 @@ class _Tables:
             name = self.source.checked_label("an alias", alias.name, node) if alias is not None and alias.name else ""
             inner_path = f"{path}{name}." if name else path
             inner = node.this
-            if isinstance(inner, exp.Select):
+            if isinstance(inner, exp.Select | exp.Union):
                 columns = self._derived(inner, known, inner_path)
             else:
                 scope = self._joined(inner, inner.args.get("joins") or [], known, inner_path)
@@ -117,7 +160,8 @@ class _Tables:
             stream, name = read_table(self.source, node)
             table = known.get(stream.lower())
             columns = self.columns_of(table, f"{path}{name}.") if table is not None else self._stream(stream, f"{path}{name}", node)
-        return Scope(tuple(self.aliases), self._renamed(columns, name, names, node), self.declared, (name,))
+        visible = self._renamed(columns, name, names, node)
+        return Scope(tuple(self.aliases), visible, self.declared, (name,), joined_types=self.joined_types)
 
     def _stream(self, name: str, alias: str, where: exp.Expression | Span) -> tuple[ScopeColumn, ...]:
         """The columns of one use of a stream."""
@@ -193,6 +237,13 @@ class _Tables:
                 if visible.setdefault(name.lower(), added) is not added:
                     self._equate(visible[name.lower()], added, span)
         return Scope(tuple(self.aliases), tuple(visible.values()), self.declared, tuple(alias.name for alias in self.aliases))
+
+
+def _in_type(expression: Expr, kind: str) -> Expr:
+    expression = with_type_of_null(expression, kind)
+    if is_by_spark(expression):
+        return cast_by_spark(expression, kind)
+    return expression if UNKNOWN in (kind, expression.type) else as_column(cast_expression(expression, kind))
 
 
 def _merged(left: Scope, right: Scope, merges: list[_Merge]) -> Scope:

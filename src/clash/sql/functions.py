@@ -93,6 +93,7 @@ FUNCTIONS: dict[str, Function] = {
     "isnotnull": _f("IS NOT NULL", 1, 1, result.always("boolean")),
     "like": _f("LIKE", 2, 3, result.always("boolean"), "string"),
     "case": _f("CASE", 3, None, result.case),
+    "field": _f("a field", 2, 2, result.field),
     "cast": _f("CAST", 1, 1, result.first, "atomic"),
     "coalesce": _f("COALESCE", 1, None, result.common_of, "atomic"),
     "greatest": _f("GREATEST", 2, None, result.common_of, "atomic"),

@@ -14,6 +14,7 @@ from typing import Any
 
 from clash.model.coercion import INTERVAL
 from clash.model.expressions import Call, Col, Expr, Lit
+from clash.model.projection import is_by_spark
 from clash.sql.time_bands import as_band, band_expression
 
 _SWAPPED = {">": "<", ">=": "<="}
@@ -33,7 +34,7 @@ def normalise(expr: Expr) -> Expr:
     >>> str(normalise(Call("not", (Call("<=", (Call("length", (a,), "int"), five), "boolean"),), "boolean")))
     "<(5, length('a'))"
     """
-    if not isinstance(expr, Call):
+    if not isinstance(expr, Call) or is_by_spark(expr):
         return expr
     args = tuple(normalise(arg) for arg in expr.args)
     op = expr.op

@@ -13,11 +13,14 @@ from sqlglot.tokenizer_core import TokenType
 
 from clash.errors import QueryError
 from clash.model.expressions import Col
-from clash.model.outer_query import JOIN_CORE, EventTime, OuterQuery
+from clash.model.outer_query import GROUPS, JOIN_CORE, EventTime, OuterQuery
+from clash.sql.computed import first_parts, resolve_with_fields
 from clash.sql.draft import DetachedOuter, QueryDraft
+from clash.sql.nested_groups import ALL_GROUPS, OUTER_CLAUSES, find_nested_groups, has_groups
 from clash.sql.query_source import QuerySource, Span, keyword
+from clash.sql.tables import is_top_union
+from clash.sql.window_items import WindowItems, split_window_items
 
-_CLAUSES = ("distinct", "group", "having")
 _TIME_WINDOWS = ("window", "session_window")  # functions of a row's event time, and the names of their columns
 _OPEN, _CLOSE = ("(", "[", "{"), (")", "]", "}")
 _ROW = "row"  # the column of a join core of which no column is named, as for count(*)
@@ -25,20 +28,27 @@ _ROW = "row"  # the column of a join core of which no column is named, as for co
 
 def detach_outer(draft: QueryDraft) -> None:
     """Sets `detached` and leaves the join core in `syntax`; a query without aggregates, GROUP BY, HAVING and DISTINCT stays as it is."""
-    select = draft.syntax
-    if not isinstance(select, exp.Select) or not _is_outer(select):
+    select, final = draft.syntax, None
+    if not isinstance(select, exp.Select):
+        return
+    nested = find_nested_groups(draft.source, select)
+    if nested is not None:
+        _refuse_order(draft.source, select)
+        draft.syntax, select, final = nested.select, nested.select, nested.final
+    if not has_groups(select):
         return
     whole = select.copy()
-    for part in (*whole.expressions, *(whole.args[key] for key in _CLAUSES if whole.args.get(key))):
+    items = split_window_items(draft.source, whole)
+    for part in (*whole.expressions, *(whole.args[key] for key in OUTER_CLAUSES if whole.args.get(key))):
         subquery = part.find(exp.Query)
         if subquery is not None:
             raise draft.source.error(subquery, "subqueries are not supported", "write a join, or make it a query of its own")
         window = part.find(exp.Window)
-        if window is not None:
+        if window is not None and items is None:
             hint = "Spark has window functions on streams by time only: write GROUP BY window(ts, '10 minutes')"
             raise draft.source.error(window, "window functions are not supported", hint)
-    draft.detached = detached = DetachedOuter(whole)
-    for key in _CLAUSES:
+    draft.detached = detached = DetachedOuter(whole, final=final, items=items)
+    for key in OUTER_CLAUSES:
         select.set(key, None)
     star = next((item for item in whole.expressions if _is_star(item)), None)
     if star is None:
@@ -49,6 +59,16 @@ def detach_outer(draft: QueryDraft) -> None:
         _set_core(select, detached)
     elif len(whole.expressions) > 1 or whole.args.get("group") or whole.args.get("having"):
         raise draft.source.error(star, "* cannot stand beside aggregates or other outputs here", "list the columns")
+
+
+def _refuse_order(source: QuerySource, select: exp.Select) -> None:
+    """Of the whole query; inside of it, over groups, they may stand."""
+    whole = select.args["from_"].this.this if is_top_union(select) else select
+    for key, word in {"order": "ORDER BY", "limit": "LIMIT", "offset": "OFFSET"}.items():
+        if whole.args.get(key):
+            raise source.error(
+                source.clause_span(select, word), f"{word} is not supported", "do it on the result, e.g. on run.results(name)"
+            )
 
 
 def resolve_outer(draft: QueryDraft) -> None:
@@ -63,24 +83,26 @@ def resolve_outer(draft: QueryDraft) -> None:
     names = _output_names(detached.select)
     for column in _columns(detached.select):
         try:
-            expression = draft.scope.resolve_column(draft.source, column)
+            expression, fields = resolve_with_fields(column, draft.scope, draft.source)
         except QueryError:
             if not _may_be_output(column, names):
                 raise
             continue
-        name = _core_name(column)
-        detached.columns.setdefault(name, column)
-        replaced[draft.source.span(column)] = _quoted(name)
+        whole = first_parts(column, len(column.parts) - len(fields)) if fields else column
+        if fields:
+            detached.columns.pop(_core_name(column), None)
+        name = _core_name(whole)
+        detached.columns.setdefault(name, whole)
+        replaced[draft.source.span(column)] = ".".join(map(_quoted, [name, *fields]))
         if event_time is None and isinstance(expression, Col) and _groups_by_time(column):
             stream = draft.streams[expression.relation.stream]
             event_time = EventTime(name, expression.relation) if stream.time == expression.column else None
     if not is_star:
         _set_core(select, detached)
-    draft.outer = OuterQuery(_outer_sql(draft.source, detached.select, replaced), event_time)
-
-
-def _is_outer(select: exp.Select) -> bool:
-    return any(select.args.get(key) for key in _CLAUSES) or any(item.find(exp.AggFunc) for item in select.expressions)
+    if detached.items is None:
+        draft.outer = OuterQuery(_outer_sql(draft.source, detached.select, replaced), event_time, detached.final)
+    else:
+        draft.outer = _split(draft.source, detached, detached.items, replaced)
 
 
 def _is_star(item: exp.Expression) -> bool:
@@ -133,11 +155,31 @@ def _set_core(select: exp.Select, detached: DetachedOuter) -> None:
 
 
 def _outer_sql(source: QuerySource, select: exp.Select, replaced: dict[Span, str]) -> str:
-    items, clauses = _item_spans(source)
-    if len(items) != len(select.expressions):
+    items, clauses = _item_spans(source, source.span(select))
+    texts = _named_items(source, select, items, replaced)
+    sql = f"SELECT {', '.join(texts)} FROM {JOIN_CORE} {_spliced(source.text, clauses, replaced)}".rstrip()
+    if not select.args.get("distinct"):
+        return sql
+    is_plain = not any(select.args.get(key) for key in ("group", "having")) and not any(i.find(exp.AggFunc) for i in select.expressions)
+    return f"{sql} GROUP BY ALL" if is_plain else f"SELECT * FROM ({sql}) GROUP BY ALL"
+
+
+def _split(source: QuerySource, detached: DetachedOuter, items: WindowItems, replaced: dict[Span, str]) -> OuterQuery:
+    """Groups, and SQL over them with window functions. All groups are needed then, so no event time matters."""
+    spans, clauses = _item_spans(source, source.span(detached.select))
+    outputs = (f"{_spliced(source.text, source.span(node), replaced)} AS {_quoted(name)}" for name, node in items.outputs.items())
+    sql = f"SELECT {', '.join(outputs)} FROM {JOIN_CORE} {_spliced(source.text, clauses, replaced)}"
+    names = {span: _quoted(name) for span, name in items.names.items()}
+    over = f"SELECT {', '.join(_named_items(source, detached.select, spans, names))} FROM {GROUPS}"
+    return OuterQuery(sql, None, over if detached.final is None else detached.final.replace(ALL_GROUPS, over, 1))
+
+
+def _named_items(source: QuerySource, select: exp.Select, spans: list[Span], replaced: dict[Span, str]) -> list[str]:
+    """The items of a SELECT list, in which columns and expressions have other names, each under the name that it has."""
+    if len(spans) != len(select.expressions):
         raise source.error((0, len(source.text)), "the SELECT list cannot be read", "name every output: expression AS name")
     texts = []
-    for node, span in zip(select.expressions, items, strict=True):
+    for node, span in zip(select.expressions, spans, strict=True):
         text = _spliced(source.text, span, replaced)
         if _is_star(node):
             text = "*"
@@ -146,11 +188,7 @@ def _outer_sql(source: QuerySource, select: exp.Select, replaced: dict[Span, str
         elif not isinstance(node, exp.Alias) and not _is_time_window(node):
             text += f" AS {_quoted(' '.join(source.text[slice(*span)].split()))}"
         texts.append(text)
-    sql = f"SELECT {', '.join(texts)} FROM {JOIN_CORE} {_spliced(source.text, clauses, replaced)}".rstrip()
-    if not select.args.get("distinct"):
-        return sql
-    is_plain = not any(select.args.get(key) for key in ("group", "having")) and not any(i.find(exp.AggFunc) for i in select.expressions)
-    return f"{sql} GROUP BY ALL" if is_plain else f"SELECT * FROM ({sql}) GROUP BY ALL"
+    return texts
 
 
 def _is_time_window(node: exp.Expression) -> bool:
@@ -158,13 +196,13 @@ def _is_time_window(node: exp.Expression) -> bool:
     return isinstance(node, exp.Anonymous) and node.name.lower() in _TIME_WINDOWS
 
 
-def _item_spans(source: QuerySource) -> tuple[list[Span], Span]:
-    """Where the items of the SELECT list of the whole query stand, and its clauses from GROUP BY or HAVING on."""
+def _item_spans(source: QuerySource, select: Span) -> tuple[list[Span], Span]:
+    """Where the items of the SELECT list of a SELECT stand, and its clauses from GROUP BY or HAVING on."""
     items: list[Span] = []
     depth, start, end, state = 0, -1, 0, "before"
-    clauses = (len(source.text), len(source.text))
+    clauses = (select[1], select[1])
     previous = ""
-    for token in source.tokens:
+    for token in (token for token in source.tokens if select[0] <= token.start and token.end < select[1]):
         word = keyword(token)
         depth += (word in _OPEN) - (word in _CLOSE)
         is_clause = token.token_type in (TokenType.GROUP_BY, TokenType.HAVING)

@@ -47,7 +47,7 @@ def resolve_outputs(draft: QueryDraft) -> None:
 
 
 def _of_select(source: QuerySource, select: exp.Select, scope: Scope) -> tuple[Output, ...]:
-    items = select_items(source, select, scope)
+    items = select_items(source, select, scope, is_result=True)
     count = Counter(item.name.lower() for item in items)
     seen: set[str] = set()
     outputs: list[Output] = []
@@ -60,16 +60,17 @@ def _of_select(source: QuerySource, select: exp.Select, scope: Scope) -> tuple[O
     return tuple(outputs)
 
 
-def select_items(source: QuerySource, select: exp.Select, scope: Scope) -> list[SelectItem]:
-    """The columns of a SELECT list. As in Spark, an item may use the alias of an item to its left where no table has such a column."""
+def select_items(source: QuerySource, select: exp.Select, scope: Scope, is_result: bool = False) -> list[SelectItem]:
+    """The columns of a SELECT list. As in Spark, an item may use the alias of an item to its left where no table has such a column.
+    `is_result`: whether they are the query's own, and nothing else uses them."""
     nodes = select.expressions
-    has_names = all(isinstance(node, exp.Alias) for node in nodes)  # so no item, as none of a join core, is named by its text
+    has_names = all(isinstance(node, exp.Alias | exp.Star) for node in nodes)  # so no item, as none of a join core, is named by its text
     spans = [source.span(node) for node in nodes] if has_names else _item_spans(source, select)
     if len(spans) != len(nodes):  # an item without AS is named by its text, which must then be certain
         raise source.error(source.clause_span(select, "SELECT"), "the SELECT list cannot be read", "name every output: expression AS name")
     items: list[SelectItem] = []
     for node, span in zip(nodes, spans, strict=True):
-        expanded = _expand(source, node, span, scope)
+        expanded = _expand(source, node, span, scope, is_result)
         if isinstance(node, exp.Alias):
             scope = replace(scope, computed=(*scope.computed, *((item.name, as_column(item.expression)) for item in expanded)))
         items += expanded
@@ -101,7 +102,7 @@ def _item_spans(source: QuerySource, select: exp.Select) -> list[Span]:
     return [*spans, (start, end)] if start is not None else spans
 
 
-def _expand(source: QuerySource, node: exp.Expression, span: Span, scope: Scope) -> list[SelectItem]:
+def _expand(source: QuerySource, node: exp.Expression, span: Span, scope: Scope, is_result: bool) -> list[SelectItem]:
     """One item of the SELECT list: several columns for `*` and `table.*`, otherwise one."""
     if isinstance(node, exp.Star):
         return [_star_item(column, node) for column in scope.visible]
@@ -113,7 +114,7 @@ def _expand(source: QuerySource, node: exp.Expression, span: Span, scope: Scope)
     if isinstance(node, exp.Aliases) or (isinstance(node, exp.Alias) and not isinstance(node.args.get("alias"), exp.Identifier)):
         raise source.error(node, "this alias is not supported", "write expression AS name")
     inner = node.this if isinstance(node, exp.Alias) else node
-    expression = convert_expression(inner, scope, source)
+    expression = convert_expression(inner, scope, source, is_output=is_result)
     if isinstance(node, exp.Alias):
         return [SelectItem(node.alias, expression, node)]
     if isinstance(inner, exp.Column):

@@ -9,17 +9,22 @@ from __future__ import annotations
 from sqlglot import exp
 
 from clash.errors import QueryError
-from clash.model.coercion import VOID
+from clash.model.coercion import VOID, common
 from clash.model.expressions import Call, Col, Expr, Lit, relations
+from clash.model.projection import is_by_spark
 from clash.model.query import EqualityClass
 from clash.model.relation import Attribute, Relation
-from clash.model.types import UNKNOWN, exact
+from clash.model.types import UNKNOWN, exact, family
 from clash.sql.convert import convert_expression, flatten
 from clash.sql.draft import Predicates, QueryDraft
 from clash.sql.key_columns import Equality, key_pair
 from clash.sql.normal_form import TRUE, conjuncts, normalise
 from clash.sql.query_source import QuerySource, Span
 from clash.sql.scope import Scope
+
+
+class NeverTrueError(QueryError):
+    """A condition is false for all rows. A branch of UNION ALL has none then."""
 
 
 def classify_predicates(draft: QueryDraft) -> None:
@@ -41,12 +46,15 @@ def classify_predicates(draft: QueryDraft) -> None:
     error = _disconnected(draft, classes, {expr: spans.get(expr) for expr in others})
     if error is not None:
         raise error
+    by_spark = [expr for expr in spans if expr in others and is_by_spark(expr)]
+    others = [expr for expr in others if not is_by_spark(expr)]
     joined = _components([alias.relation for alias in scope.aliases], [{a.relation for a in group} for group in classes])
     draft.predicates = Predicates(
         frozenset(classes),
         frozenset(expr for expr in others if len(relations(expr)) == 1),
         frozenset(expr for expr in others if len(relations(expr)) > 1),
         frozenset(frozenset((a, b)) for g in joined for h in joined if g is not h for a in g for b in h),
+        tuple(by_spark),
     )
 
 
@@ -65,7 +73,7 @@ def _join_on_expressions(
         if pair is not None:
             pairs = [*pairs, pair]
             groups = _components([alias.relation for alias in scope.aliases], [*groups, {pair[0].relation, pair[1].relation}])
-            if isinstance(equality.node, exp.EQ):  # otherwise the key is only equal where the values are
+            if not equality.is_null_safe:  # otherwise the key is only equal where the values are
                 others = [other for other in others if other != equality.conjunct]
     return pairs, others
 
@@ -81,19 +89,30 @@ def _read_conjuncts(draft: QueryDraft) -> tuple[dict[Expr, Span | None], list[Eq
         conjunct = normalise(Call("=", (left, right), "boolean"))
         _refuse_constant(source, span, conjunct)
         spans.setdefault(conjunct, span if len(relations(conjunct)) > 1 else None)
+        equalities.append(Equality(conjunct, (left, right), None, False, span, clause.scope))
     for condition, scope in (*clause.conditions, *(((where.this, clause.scope),) if where else ())):
         for node in flatten(condition, exp.And):
             expr = convert_expression(node, scope, source)
             _refuse_non_boolean(source, node, expr)
             found = conjuncts([normalise(expr)])
             equality = node.unnest()
-            if len(found) == 1 and len(relations(found[0])) > 1 and isinstance(equality, exp.EQ | exp.NullSafeEQ):
-                equalities.append(Equality(found[0], equality, scope))
+            if len(found) == 1 and len(relations(found[0])) == 2 and isinstance(equality, exp.EQ | exp.NullSafeEQ):
+                sides = _sides(equality, expr, scope, source)
+                nodes = equality.this.unnest(), equality.expression.unnest()
+                equalities.append(Equality(found[0], sides, nodes, isinstance(equality, exp.NullSafeEQ), source.span(node), scope))
             for conjunct in found:
                 _refuse_constant(source, node, conjunct)
                 spans.setdefault(conjunct, source.span(node) if len(relations(conjunct)) > 1 else None)
     spans.pop(TRUE, None)
     return spans, equalities
+
+
+def _sides(node: exp.Expression, expr: Expr, scope: Scope, source: QuerySource) -> tuple[Expr, Expr]:
+    """The sides of an equality, as they are compared."""
+    if isinstance(expr, Call) and expr.op in ("=", "<=>"):
+        return expr.args[0], expr.args[1]
+    left, right = (convert_expression(side, scope, source) for side in (node.this, node.expression))
+    return left, right
 
 
 def _split_pairs(draft: QueryDraft, exprs: list[Expr]) -> tuple[list[tuple[Attribute, Attribute]], list[Expr]]:
@@ -115,10 +134,17 @@ def _as_pair(expr: Expr) -> tuple[Attribute, Attribute] | None:
     """Both sides of an equality between plain columns; None for any other expression."""
     if not isinstance(expr, Call) or expr.op != "=":
         return None
-    left, right = expr.args
+    left, right = map(_without_widening, expr.args)
     if not isinstance(left, Col) or not isinstance(right, Col):
         return None
     return Attribute(left.relation, left.column), Attribute(right.relation, right.column)
+
+
+def _without_widening(expr: Expr) -> Expr:
+    """The column of a cast to a wider integer, as UNION ALL makes them: it is equal to the same values."""
+    if isinstance(expr, Call) and expr.op == "cast" and family(expr.type) == "integer" and family(expr.args[0].type) == "integer":
+        return expr.args[0] if common(expr.type, expr.args[0].type) == expr.type else expr
+    return expr
 
 
 def _close_equalities(pairs: list[tuple[Attribute, Attribute]], scope: Scope) -> set[EqualityClass]:
@@ -153,7 +179,8 @@ def _refuse_non_boolean(source: QuerySource, node: exp.Expression, expr: Expr) -
 def _refuse_constant(source: QuerySource, node: exp.Expression | Span, conjunct: Expr) -> None:
     """TRUE is dropped later. A condition that is never true, or whose constant value is not known yet, is a mistake."""
     if isinstance(conjunct, Lit) and conjunct.value is not True:
-        raise source.error(node, "the condition is never true", "remove it, or the whole query")
+        error = source.error(node, "the condition is never true", "remove it, or the whole query")
+        raise NeverTrueError(error.what, error.detail, error.hint)
     if not relations(conjunct) and not isinstance(conjunct, Lit):
         raise source.error(node, "the condition names no column", "remove it")
 

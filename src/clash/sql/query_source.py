@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import bisect
 from dataclasses import dataclass
+from itertools import pairwise
 
 from sqlglot import exp
 from sqlglot.dialects.spark import Spark
@@ -164,13 +165,13 @@ class QuerySource:
                 return (token.start, token.end + 1)
         return (0, len(self.text))
 
-    def clause_span(self, select: exp.Select, *words: str) -> Span:
+    def clause_span(self, select: exp.Query, *words: str) -> Span:
         """Where the first of `words` stands that belongs to this SELECT itself, not to a part of it in parentheses; else the SELECT."""
         span = self.span(select)
         at = self.clause_index(select, *words)
         return span if at is None else (self.tokens[at].start, self.tokens[at].end + 1)
 
-    def clause_index(self, select: exp.Select, *words: str) -> int | None:
+    def clause_index(self, select: exp.Query, *words: str) -> int | None:
         """The index of the token that `clause_span` finds; None if there is none."""
         start, end = self.span(select)
         depth = 0
@@ -182,6 +183,21 @@ class QuerySource:
             if depth == 0 and keyword(token) in words:
                 return at
         return None
+
+
+def adjacent_strings(source: QuerySource, nodes: list[exp.Expression]) -> str | None:
+    """The text of adjacent string literals, which sqlglot parses as a CONCAT; None if the nodes are something else.
+
+    `'a' 'b'` is `ab`; without a space between them, `'it''s'` is one literal that contains a quote.
+    """
+    at = source.index_at(nodes[0].meta["start"]) if nodes and "start" in nodes[0].meta else len(source.tokens)
+    tokens = source.tokens[at : at + len(nodes)]
+    if len(tokens) < max(2, len(nodes)) or any(token.token_type is not TokenType.STRING for token in tokens):
+        return None
+    text = tokens[0].text
+    for before, token in pairwise(tokens):
+        text += (source.text[token.start] if before.end + 1 == token.start else "") + token.text
+    return text
 
 
 def read_source(name: str, text: object) -> QuerySource:

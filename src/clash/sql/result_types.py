@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 
 from clash.model.coercion import INTERVAL, VOID, arithmetic, common, decimal, digits
 from clash.model.expressions import Expr, Lit
-from clash.model.types import UNKNOWN, is_numeric
+from clash.model.types import UNKNOWN, is_numeric, normalise, struct_fields
 
 Args = tuple[Expr, ...]
 
@@ -32,6 +32,15 @@ class MismatchError(Exception):
 
 def first(args: Args) -> str:
     return args[0].type
+
+
+def field(args: Args) -> str:
+    """The type of a field of a struct, whose name is a literal in its declared spelling."""
+    kinds = dict(struct_fields(args[0].type))
+    name = args[1].value if isinstance(args[1], Lit) else None
+    if not isinstance(name, str) or not kinds.get(name):
+        raise MismatchError("there is no such field", f"{name} in {args[0].type}", "name a field of the struct")
+    return normalise(kinds[name])
 
 
 def always(kind: str) -> Callable[[Args], str]:

@@ -6,8 +6,8 @@ when it is resolved, so nothing behind the resolution of names knows derived tab
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 
 from sqlglot import exp
 
@@ -20,6 +20,7 @@ from clash.model.types import UNKNOWN, family
 from clash.sql.name_lookup import look_up
 from clash.sql.query_source import QuerySource, Span
 
+AMBIGUOUS = "ambiguous column"
 _MAX_NODES = 1_000  # of an expression that a name stands for: sums of sums of sums grow exponentially with the levels of a query
 _MAX_DEPTH = 60  # likewise; keeps every later recursion over expressions far from Python's limit
 
@@ -78,6 +79,8 @@ class Scope:
     """Outputs to the left in the SELECT list, to which a name refers that no table has."""
     later: tuple[str, ...] = ()
     """Tables that are joined further right, which an ON condition cannot use yet."""
+    joined_types: Mapping[str, str] = field(default_factory=dict)
+    """The Spark types of expressions over joined rows that are known so far."""
 
     def alias_of(self, relation: Relation) -> Alias:
         return next(alias for alias in self.aliases if alias.relation == relation)
@@ -111,7 +114,7 @@ class Scope:
             if not matches:
                 raise self.unknown_column(source, name, node, table.name)
             if len(matches) > 1:
-                raise source.error(node, "ambiguous column", "give the tables, or the columns inside them, names of their own")
+                raise source.error(node, AMBIGUOUS, "give the tables, or the columns inside them, names of their own")
             expr = matches[0].expression
         if _exceeds_limits(expr):
             raise source.error(node, "the expression is nested too deeply", "a derived column may have 60 levels and 1,000 operators")
@@ -127,7 +130,7 @@ class Scope:
             hint = (
                 "write " + " or ".join(qualified) if len({q.lower() for q in qualified}) == len(matches) else "rename one of them with AS"
             )
-            raise source.error(span, "ambiguous column", hint)
+            raise source.error(span, AMBIGUOUS, hint)
         if len(self.tables) == 1:
             raise self.unknown_column(source, name, span, self.tables[0])
         raise self._unknown(source, name, span)
@@ -148,7 +151,7 @@ class Scope:
         if len(computed) == 1:
             return computed[0]
         if computed:
-            raise source.error(span, "ambiguous column", "two outputs to the left have this name; rename one of them")
+            raise source.error(span, AMBIGUOUS, "two outputs to the left have this name; rename one of them")
         raise self._unknown(source, name, span)
 
     def _unknown(self, source: QuerySource, name: str, span: Span) -> QueryError:

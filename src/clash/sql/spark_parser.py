@@ -27,21 +27,52 @@ class UnaryPlus(exp.Unary):
     """`+x`."""
 
 
+# Functions that are converted to expressions of our own, or that other passes look for. sqlglot would turn some of the others into those
+# of other databases (TO_CHAR into a cast, formats of dates into other ones): it leaves a call of any other name as it is written.
+_CONVERTED = """
+ABS AND BOOLEAN CEIL CEILING CHARACTER_LENGTH CHARINDEX CHAR_LENGTH COALESCE CONCAT DATE DAY DAYOFMONTH DIV DOUBLE EXPLODE
+EXPLODE_OUTER EXTRACT FLOAT FLOOR GREATEST HOUR IF IFNULL IIF ILIKE INLINE INT LCASE LEAST LEN LENGTH LIKE LOWER LTRIM MINUTE MOD
+MONTH NULLIF NVL OR POSEXPLODE POSEXPLODE_OUTER ROUND RTRIM SECOND STACK STRING STRPOS STRUCT SUBSTR SUBSTRING TIMESTAMP
+TIMESTAMP_LTZ TIMESTAMP_NTZ TRIM UCASE UNNEST UPPER YEAR
+"""
+_AGGREGATES = """
+ANY_VALUE APPROX_COUNT_DISTINCT APPROX_TOP_K ARRAY_AGG AVG BITMAP_CONSTRUCT_AGG BITMAP_OR_AGG BIT_AND BIT_OR BIT_XOR BOOL_AND
+BOOL_OR COLLECT_LIST COLLECT_SET CORR COUNT COUNT_IF COVAR_POP COVAR_SAMP CUME_DIST DENSE_RANK FIRST FIRST_VALUE GROUPING
+GROUPING_ID KURTOSIS LAG LAST LAST_VALUE LEAD MAX MAX_BY MEDIAN MIN MIN_BY MODE NTH_VALUE NTILE PERCENTILE_CONT PERCENTILE_DISC
+PERCENT_RANK RANK REGR_AVGX REGR_AVGY REGR_COUNT REGR_INTERCEPT REGR_R2 REGR_SLOPE REGR_SXX REGR_SXY REGR_SYY SKEWNESS STDDEV
+STDDEV_POP STDDEV_SAMP SUM VARIANCE VAR_POP VAR_SAMP
+"""
+
+
 class _Parser(SparkParser):
-    # without those that it would turn into functions of other databases: it leaves a call of any other name as it is written
-    FUNCTIONS: ClassVar = {name: build for name, build in SparkParser.FUNCTIONS.items() if name not in NAMED}
+    FUNCTIONS: ClassVar = {
+        name: build for name, build in SparkParser.FUNCTIONS.items() if name in f"{_CONVERTED}{_AGGREGATES}".split() and name not in NAMED
+    }
     UNARY_PARSERS: ClassVar = {
         **SparkParser.UNARY_PARSERS,
         TokenType.PLUS: lambda self: self.expression(UnaryPlus(this=self._parse_unary())),
     }
 
+    _select_starts: ClassVar[list[int]] = []  # replaced by one list per parser
+
     def _parse_select_query(self, *args: Any, **kwargs: Any) -> exp.Expr | None:
         """Keeps where a SELECT or subquery stands: sqlglot records no position of keywords and parentheses."""
         start = self._index
+        self._select_starts = [*self._select_starts, start]  # type: ignore[misc]
         found = super()._parse_select_query(*args, **kwargs)
-        if isinstance(found, exp.Select | exp.Subquery) and self._index > start:
-            found.meta[TEXT_RANGE] = (self._tokens[start].start, self._tokens[self._index - 1].end + 1)
+        self._select_starts = self._select_starts[:-1]  # type: ignore[misc]
+        self._keep_range(found, start)
         return found
+
+    def _parse_set_operations(self, this: exp.Expr | None) -> exp.Expr | None:
+        """The first SELECT of a set operation is read by the call that returns the operation."""
+        if self._select_starts and isinstance(this, exp.Select):
+            self._keep_range(this, self._select_starts[-1])
+        return super()._parse_set_operations(this)
+
+    def _keep_range(self, found: exp.Expr | None, start: int) -> None:
+        if isinstance(found, exp.Query) and TEXT_RANGE not in found.meta and self._index > start:
+            found.meta[TEXT_RANGE] = (self._tokens[start].start, self._tokens[self._index - 1].end + 1)
 
     def _parse_types(self, *args: Any, **kwargs: Any) -> exp.Expr | None:
         """Keeps the words of a type: sqlglot maps types of other databases, and TIMESTAMP WITHOUT TIME ZONE, to some type of Spark."""

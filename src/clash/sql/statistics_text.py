@@ -34,7 +34,8 @@ def _normal_text(text: str, streams: Mapping[str, Stream]) -> str:
     if is_equality(text) or not names or any(name not in streams for name in names):
         return text
     call = _CALL.fullmatch(text)
-    return text if call and call[1] in FUNCTIONS else _normalise(text, names, streams)
+    is_column = any(text == f"{name}.{column}" for name in names for column, _ in streams[name].columns)
+    return text if is_column or (call and call[1] in FUNCTIONS) else _normalise(text, names, streams)
 
 
 def _normalise(text: str, names: list[str], streams: Mapping[str, Stream]) -> str:

@@ -12,7 +12,7 @@ from clash.model.types import UNKNOWN
 from clash.sql.draft import QueryDraft
 from clash.sql.name_lookup import look_up
 from clash.sql.query_source import QuerySource, Span
-from clash.sql.tables import CommonTables, common_tables, own_nodes, parts_of_from, read_table, table_name
+from clash.sql.tables import CommonTables, common_tables, own_nodes, parts_of_from, read_table, table_name, union_branches
 
 _Columns = dict[str, None]  # names in the order in which they are first mentioned
 
@@ -51,11 +51,14 @@ def _collect_from_select(source: QuerySource, query: exp.Select, streams: dict[s
 
     A derived table has the columns of its own SELECT, in which those of streams are found.
     """
-    pending: list[tuple[exp.Select, CommonTables]] = [(query, {})]
+    pending: list[tuple[exp.Select | exp.Union, CommonTables]] = [(query, {})]
     while pending:
         select, outer = pending.pop()
         known = common_tables(source, select, outer)
-        pending += [(table.select, table.known) for table in known.values() if table.within is select]
+        pending += [(table.query, table.known) for table in known.values() if table.within is select]
+        if isinstance(select, exp.Union):
+            pending += [(branch, known) for branch in union_branches(select)]
+            continue
         own: list[_Columns] = []
         aliases: dict[str, _Columns] = {}
         for part in parts_of_from(select):

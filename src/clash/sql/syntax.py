@@ -11,7 +11,8 @@ from clash.model.stream import check_name
 from clash.sql.draft import QueryDraft
 from clash.sql.query_source import QuerySource, Span, keyword, read_source
 from clash.sql.short_form import is_short_form, parse_short_form
-from clash.sql.spark_parser import parse_statements
+from clash.sql.spark_parser import TEXT_RANGE, parse_statements
+from clash.sql.tables import is_union_all
 from clash.sql.unsupported import set_operation_error
 
 _EXAMPLE = "write e.g. SELECT R.a, S.b FROM R JOIN S ON R.a = S.a"
@@ -53,7 +54,9 @@ def _parse_select(source: QuerySource) -> exp.Select:
         raise source.error(source.token_span(";"), "several statements in one query", "give every statement a query name of its own")
     statement = statements[0]
     if isinstance(statement, exp.SetOperation):
-        raise set_operation_error(source, statement)
+        if not is_union_all(statement):
+            raise set_operation_error(source, statement)
+        statement = _as_select(statement)
     if isinstance(statement, exp.Subquery):
         raise source.error(statement, "a query in parentheses is not supported", "write it without the parentheses")
     if not isinstance(statement, exp.Select):
@@ -61,6 +64,14 @@ def _parse_select(source: QuerySource) -> exp.Select:
     for select in statement.find_all(exp.Select):
         select.set("hint", None)  # `windows` reads hints from the text; positions in sqlglot's hint node are not positions in the text
     return statement
+
+
+def _as_select(union: exp.SetOperation) -> exp.Select:
+    """`SELECT * FROM (… UNION ALL …)`."""
+    common = union.args.pop("with_", None)
+    select = exp.Select(expressions=[exp.Star()], from_=exp.From(this=exp.Subquery(this=union)), with_=common)
+    select.meta[TEXT_RANGE] = union.meta[TEXT_RANGE]
+    return select
 
 
 def _refuse_dangling_commas(source: QuerySource) -> None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from clash.sql.query_source import QuerySource
+from clash.sql.spark_parser import TEXT_RANGE
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,19 +16,19 @@ class CommonTable:
     """A table of a WITH clause."""
 
     node: exp.CTE
-    select: exp.Select
+    query: exp.Select | exp.Union
     columns: list[str]
     """The names of a list such as `t(a, b)`; empty without one."""
     known: CommonTables
     """The common tables that it may use itself: those before it, and those of the queries around it."""
-    within: exp.Select
-    """The SELECT whose WITH clause it belongs to."""
+    within: exp.Query
+    """The SELECT or UNION ALL whose WITH clause it belongs to."""
 
 
 CommonTables = Mapping[str, CommonTable]  # by the name in lower case
 
 
-def common_tables(source: QuerySource, select: exp.Select, outer: CommonTables) -> CommonTables:
+def common_tables(source: QuerySource, select: exp.Query, outer: CommonTables) -> CommonTables:
     """The common tables that the FROM clause of a SELECT may use. As in Spark, an inner one hides an outer one of its name, and one that
     names itself means a stream, or a common table further out."""
     known = dict(outer)
@@ -53,6 +54,31 @@ def read_table(source: QuerySource, node: exp.Expression) -> tuple[str, str]:
     if alias is not None and not isinstance(alias.this, exp.Identifier | None):
         raise source.error(node, "this alias is not supported", "write stream AS name")
     return node.name, source.checked_label("an alias", table_name(node), node)
+
+
+def union_branches(union: exp.Union) -> list[exp.Select | exp.Union]:
+    """The operands of a chain of UNION ALL, from left to right. One in parentheses may be a chain itself, with a WITH of its own."""
+    branches: list[exp.Select | exp.Union] = []
+    pending: list[exp.Expr] = [union.left, union.right]
+    while pending:
+        node = pending.pop(0)
+        while isinstance(node, exp.Subquery):
+            node = node.this
+        if isinstance(node, exp.Union) and is_union_all(node) and node.args.get("with_") is None:
+            pending = [node.left, node.right, *pending]
+        else:
+            branches.append(node)  # type: ignore[arg-type]
+    return branches
+
+
+def is_union_all(node: exp.Expr) -> bool:
+    return isinstance(node, exp.Union) and node.args.get("distinct") is False
+
+
+def is_top_union(select: exp.Select) -> bool:
+    """Whether it stands for a UNION ALL at the top of a query, as `SELECT * FROM (… UNION ALL …)`."""
+    table = select.args["from_"].this if select.args.get("from_") else None
+    return isinstance(table, exp.Subquery) and isinstance(table.this, exp.Union) and TEXT_RANGE not in table.meta
 
 
 def table_name(node: exp.Expression) -> str:

@@ -17,6 +17,7 @@ from clash.sql.spark_parser import UnaryPlus
 # node -> its arguments that are read, or refused with a message of their own; nodes that are not listed have no conversion
 READ: dict[type[exp.Expr], frozenset[str]] = {
     exp.Select: frozenset({"expressions", "from_", "joins", "where", "with_"}),
+    exp.Union: frozenset({"this", "expression", "distinct", "with_"}),
     exp.With: frozenset({"expressions"}),
     exp.CTE: frozenset({"this", "alias"}),
     exp.Subquery: frozenset({"this", "alias", "joins"}),

@@ -7,11 +7,10 @@ from sqlglot import exp
 from clash.errors import QueryError
 from clash.sql.draft import QueryDraft
 from clash.sql.query_source import QuerySource
-from clash.sql.tables import parts_of_from
+from clash.sql.tables import is_union_all, parts_of_from, union_branches
 
 _AFTERWARDS = "do it on the result, e.g. on run.result_stream(name)"
 _BEFOREHAND = "a SELECT inside of a query may filter, compute columns, rename and join; do other things before the stream is registered"
-_UNION = "register one stream of all rows: engine.stream(name, a.unionByName(b)), or make every SELECT a query of its own"
 
 # clause of SELECT, by its key in sqlglot -> (keywords that begin it, what, hint)
 _CLAUSES: dict[str, tuple[tuple[str, ...], str, str]] = {
@@ -33,6 +32,7 @@ _CLAUSES: dict[str, tuple[tuple[str, ...], str, str]] = {
     "into": (("INTO",), "INTO is not supported", "give the query a sink"),
 }
 _SUPPORTED_CLAUSES = {"expressions", "from_", "joins", "where", "with_"}
+_UNION_ARGUMENTS = {"this", "expression", "with_"}
 
 # node -> (what, hint); the first match counts, so special cases stand before general ones
 _NODES: tuple[tuple[tuple[type, ...], str, str], ...] = (
@@ -62,10 +62,8 @@ def refuse_unsupported(draft: QueryDraft) -> None:
 
 def set_operation_error(source: QuerySource, node: exp.SetOperation) -> QueryError:
     """The error for UNION, INTERSECT or EXCEPT, of whole queries and of derived tables."""
-    if isinstance(node, exp.Union) and node.args.get("distinct") is False:
-        return source.error(source.token_span("UNION"), "UNION ALL is not supported", _UNION)
     words = ("UNION",) if isinstance(node, exp.Union) else ("INTERSECT",) if isinstance(node, exp.Intersect) else ("EXCEPT", "MINUS")
-    hint = _AFTERWARDS if words[0] == "UNION" else "a stream never ends, so absence is never certain"
+    hint = "write SELECT DISTINCT … FROM (… UNION ALL …)" if words[0] == "UNION" else "a stream never ends, so absence is never certain"
     return source.error(source.token_span(*words), f"{words[0]} is not supported", hint)
 
 
@@ -75,7 +73,10 @@ def _find_unsupported(source: QuerySource, query: exp.Select) -> list[tuple[int,
     selects: list[exp.Expr] = [query]
     while selects:
         select = selects.pop()
-        if isinstance(select, exp.SetOperation):
+        if isinstance(select, exp.Union) and is_union_all(select):
+            selects += [*_common_queries(select), *union_branches(select)]
+            errors += _errors_of_arguments(source, select, _UNION_ARGUMENTS, _BEFOREHAND)
+        elif isinstance(select, exp.SetOperation):
             errors.append((source.span(select)[0], set_operation_error(source, select)))
         elif not isinstance(select, exp.Select):
             errors.append((source.span(select)[0], source.error(select, "only a SELECT can stand here", "write (SELECT …)")))
@@ -89,9 +90,13 @@ def _find_unsupported(source: QuerySource, query: exp.Select) -> list[tuple[int,
 
 def _inner_queries(select: exp.Select) -> list[exp.Expr]:
     """The queries of the derived tables and common tables of a SELECT."""
-    clause = select.args.get("with_")
     derived = [part.this for part in parts_of_from(select) if isinstance(part, exp.Subquery)]
-    return [*derived, *(table.this for table in (clause.expressions if clause is not None else []))]
+    return [*derived, *_common_queries(select)]
+
+
+def _common_queries(query: exp.Query) -> list[exp.Expr]:
+    clause = query.args.get("with_")
+    return [table.this for table in clause.expressions] if clause is not None else []
 
 
 def _errors_of_clauses(source: QuerySource, select: exp.Select, elsewhere: str) -> list[tuple[int, QueryError]]:
@@ -100,9 +105,13 @@ def _errors_of_clauses(source: QuerySource, select: exp.Select, elsewhere: str) 
         raise source.error(select, "the query has no FROM", "write SELECT … FROM R JOIN S ON …")
     if not select.expressions:
         raise source.error(source.clause_span(select, "SELECT"), "SELECT lists no columns", "write SELECT * or list columns")
+    return _errors_of_arguments(source, select, _SUPPORTED_CLAUSES, elsewhere)
+
+
+def _errors_of_arguments(source: QuerySource, select: exp.Query, supported: set[str], elsewhere: str) -> list[tuple[int, QueryError]]:
     errors: list[tuple[int, QueryError]] = []
     for key, value in select.args.items():
-        if value and key not in _SUPPORTED_CLAUSES:
+        if value and key not in supported:
             word = key.strip("_").upper()
             words, what, hint = _CLAUSES.get(key, ((word,), f"{word} is not supported", "leave it out"))
             span = source.clause_span(select, *words)
@@ -146,7 +155,8 @@ def _table_nodes(select: exp.Select) -> list[exp.Expr]:
         node = pending.pop()
         if isinstance(node, exp.Subquery):
             found.append(node)
-            pending += [node.this, *(join.this for join in node.this.args.get("joins") or [])]
+            if not isinstance(node.this, exp.SetOperation):
+                pending += [node.this, *(join.this for join in node.this.args.get("joins") or [])]
     return found
 
 

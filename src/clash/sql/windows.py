@@ -30,26 +30,42 @@ _HINT = "write /*+ WINDOW(R, '5 seconds') */ or /*+ WINDOW(R, 'unbounded') */"
 
 
 def resolve_windows(draft: QueryDraft) -> None:
-    """Sets `windows`."""
-    draft.windows = _windows(draft.source, draft.scope, draft.window_arguments)
+    """Sets `windows`. Tables have none: windows bound event times, and rows of tables have no event time."""
+    aliases = draft.scope.aliases
+    if aliases and all(alias.stream.is_table for alias in aliases):
+        hint = "join it with a stream, whose tuples make results when they arrive; tables alone are a batch query: spark.sql"
+        raise QueryError("the query reads no stream", f"query {draft.name}: {listed([a.stream.name for a in aliases])} are tables", hint)
+    draft.windows = _windows(draft.source, draft.scope, draft.all_aliases, draft.window_arguments)
 
 
 def with_stream_windows(query: Query, streams: Mapping[str, Stream], arguments: Mapping[str, str] | None = None) -> Query:
     """The query over streams whose windows have changed since it was parsed. Windows that the query gives, by hint or argument, stay, and
     so does all else of it: columns that a stream has gained or lost since then do not matter."""
-    aliases = tuple(Alias(name, relation, streams[relation.stream]) for name, relation in query.aliases)
-    windows = _windows(read_source(query.name, query.text), Scope(aliases, (), True), arguments)
-    return query if windows == query.join.windows else replace(query, join=replace(query.join, windows=windows))
+    source = read_source(query.name, query.text)
+    aliases = [tuple(Alias(name, r, streams[r.stream]) for name, r in branch.aliases) for branch in query.branches]
+    everywhere = tuple(alias for own in aliases for alias in own)
+    changed = []
+    for branch, own in zip(query.branches, aliases, strict=True):
+        windows = _windows(source, Scope(own, (), True), everywhere, arguments)
+        changed.append(branch if windows == branch.join.windows else replace(branch, join=replace(branch.join, windows=windows)))
+    return query if changed == [*query.branches] else replace(changed[0], added=tuple(changed[1:]))
 
 
-def _windows(source: QuerySource, scope: Scope, arguments: Mapping[str, str] | None) -> Windows:
-    """The window of each relation. Hints and arguments may repeat each other but not disagree."""
+def _windows(source: QuerySource, scope: Scope, everywhere: tuple[Alias, ...], arguments: Mapping[str, str] | None) -> Windows:
+    """The window of each relation of a branch. Hints and arguments may repeat each other but not disagree. `everywhere`: the uses of
+    streams of all branches, which they may name."""
     assigned: dict[Relation, int | None] = {}
 
     def assign(name: str, duration: object, where: Span | str, hint: str) -> None:
         try:
             micros = _micros(duration, hint)
-            for relation in _relations_named(scope, name):
+            _relations_named(everywhere, name)
+            for relation in _relations_named(scope.aliases, name, is_known=True):
+                alias = scope.alias_of(relation)
+                if alias.stream.is_table:
+                    if str(name).lower() not in (alias.name.lower(), alias.stream.name.lower()):
+                        continue  # the name is that of a derived table, which may have streams, too
+                    raise QueryError("a window for a table", alias.stream.name, "leave it out: rows of tables have no event time")
                 earlier = assigned.setdefault(relation, micros)
                 if earlier != micros:
                     both = f"{scope.alias_of(relation).name}: {show_duration(earlier)} and {show_duration(micros)}"
@@ -67,16 +83,18 @@ def _windows(source: QuerySource, scope: Scope, arguments: Mapping[str, str] | N
     return frozenset((alias.relation, assigned.get(alias.relation, alias.stream.window)) for alias in scope.aliases)
 
 
-def _relations_named(scope: Scope, name: object) -> list[Relation]:
-    """The relation of an alias, or all relations of a stream."""
+def _relations_named(aliases: tuple[Alias, ...], name: object, is_known: bool = False) -> list[Relation]:
+    """The relation of an alias, or all relations of a stream. `is_known`: another branch may have it."""
     if isinstance(name, str):
-        alias = look_up(name, dict.fromkeys(part for alias in scope.aliases for part in _names_of(alias)))
+        alias = look_up(name, dict.fromkeys(part for alias in aliases for part in _names_of(alias)))
         if alias is not None:
-            return [other.relation for other in scope.aliases if alias in _names_of(other)]
-        stream = look_up(name, {alias.stream.name for alias in scope.aliases})
+            return [other.relation for other in aliases if alias in _names_of(other)]
+        stream = look_up(name, {alias.stream.name for alias in aliases})
         if stream is not None:
-            return [alias.relation for alias in scope.aliases if alias.stream.name == stream]
-    names = [alias.name for alias in scope.aliases]
+            return [alias.relation for alias in aliases if alias.stream.name == stream]
+    if is_known:
+        return []
+    names = list(dict.fromkeys(alias.name for alias in aliases))
     hint = did_you_mean(str(name), names, f"its aliases are {listed(names)}")
     raise QueryError("a window for a relation that the query does not have", "", hint)
 

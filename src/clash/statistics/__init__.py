@@ -10,6 +10,7 @@ it plans. Start reading at `collected` (what is counted) and `estimate` (what co
 | `collector` | collects histograms, predicate counts and samples in a task |
 | `kernels` | compiled loops that hash keys, fill histograms and choose sampled rows |
 | `sample` | sampled tuples: hashes of their keys and the predicates that they pass |
+| `table_counts` | what is counted of the rows of a reference table |
 | `time_spans` | where tuples lie in event time |
 | `collected` | what one or more tasks have collected, and how it adds up |
 | `history` | what was collected over the epochs that windows reach back to |

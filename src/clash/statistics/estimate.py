@@ -14,16 +14,18 @@ from dataclasses import dataclass, field, replace
 
 from clash.model.query import Query, SubJoin
 from clash.model.relation import Relation
-from clash.model.statistics import MOST, Statistics
+from clash.model.statistics import MOST, Statistics, column_text
 from clash.model.stream import Stream
 from clash.plan.collection_spec import CollectionSpec, Column, build_collection_spec
+from clash.statistics.collected import Collected
 from clash.statistics.history import StatisticsHistory
 from clash.statistics.join_shape import JoinShape, shape_of
 from clash.statistics.join_sizes import Estimate, JoinSizes
 from clash.statistics.key_pairs import pair_size
 from clash.statistics.probe_feedback import size_key
-from clash.statistics.stream_view import StreamView
+from clash.statistics.stream_view import StreamView, build_view
 
+NOTHING = Collected()
 MAX_RELATIONS = 5  # of a sub-join whose size is estimated
 MIN_ROWS = 0.1  # an estimate is never certain that a join is empty
 PRIOR_RESULTS = 3.0  # results, both expected and found, that draw a correction towards none
@@ -31,17 +33,21 @@ MIN_RESULTS = 30  # by which probes alone are believed
 MIN_EXPECTED = 10  # results; if an estimate expects fewer, it cannot be corrected by a factor
 
 
-def estimate(history: StatisticsHistory, queries: Iterable[Query], streams: Mapping[str, Stream], max_sizes: int = 300) -> Statistics:
-    """Rates, selectivities of predicates and equalities, and sizes of at most `max_sizes` sub-joins of the queries, small joins first."""
+def estimate(
+    history: StatisticsHistory, queries: Iterable[Query], streams: Mapping[str, Stream], max_sizes: int = 300, tables: Collected = NOTHING
+) -> Statistics:
+    """Rates, selectivities of predicates and equalities, and sizes of at most `max_sizes` sub-joins of the queries, small joins first.
+    `tables`: what was counted of the rows that tables have now."""
     queries = tuple(queries)
     spec = build_collection_spec(queries, streams)
-    views = history.views(streams)
+    of_tables = {name: build_view(name, [(tables, 1.0)]) for name in tables.streams}
+    views = {**history.views(streams), **of_tables}
     selectivities = _predicate_selectivities(views, spec)
     for left, right in spec.links:
         share = _matching_share(history, views, spec, left, right)
         if share is not None:
-            selectivities[f"{'.'.join(left)} = {'.'.join(right)}"] = share
-    estimator = _SizeEstimator(history, spec, streams, views, history.newest(streams))
+            selectivities[f"{column_text(*left)} = {column_text(*right)}"] = share
+    estimator = _SizeEstimator(history, spec, streams, views, {**history.newest(streams), **of_tables})
     sizes: dict[tuple[str, ...], float] = {}
     for relations in range(2, MAX_RELATIONS + 1):
         for query in queries:

@@ -104,8 +104,9 @@ class JoinSizes:
         noise = float((parts * parts).sum()) - float(parts.sum()) ** 2 / max(1, len(weighted.weights))
         variance = max(0.0, noise) + (fan_out.error * (passing_rows * fan_out.mean)) ** 2 + (mean_weight * fan_out.mean) ** 2
         scale = 1.0
-        if len(parts) and shape.predicates.get(center):
-            scale = passing_rows / float(passing.weights.sum())  # the share that passes is known better than by the sample
+        weight = float(passing.weights.sum())
+        if weight > 0 and shape.predicates.get(center):
+            scale = passing_rows / weight  # the share that passes is known better than by the sample
         return Estimate(max(0.0, float(parts.sum())) * scale, math.sqrt(variance))
 
     # ---- by class ------------------------------------------------------------------------------------------------

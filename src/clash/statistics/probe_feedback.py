@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from clash.model.query import SubJoin
 from clash.model.relation import Relation
-from clash.model.statistics import written
+from clash.model.statistics import column_text, written
 
 MAX_EPOCHS = 2  # that are retained
 DECAY = 0.5  # weight of an epoch relative to the next one
@@ -33,7 +33,7 @@ class ProbeStep:
 
 def size_key(join: SubJoin) -> tuple[str, ...]:
     """The name of a sub-join in `Statistics.sizes`."""
-    equalities = written([str(attribute) for attribute in equal] for equal in join.classes)
+    equalities = written([column_text(attribute.relation, attribute.column) for attribute in equal] for equal in join.classes)
     return (*equalities, *sorted(str(e) for e in (*join.filters, *join.residuals)))
 
 

@@ -54,7 +54,7 @@ def stored_columns(key: StoreKey, layouts: tuple[Layout, ...], queries: Iterable
         return tuple(sorted(attributes))
     stream = streams[str(key.stream)]
     if stream.keep == "all":
-        names = {name for name, *_ in (*stream.columns, *stream.computed)}
+        names = {name for name, _ in stream.all_columns}
     else:
         names = {column for query in queries for relation, column in query_attributes(query) if relation.stream == key.stream}
         names |= {layout.column for layout in layouts if layout.column is not None}

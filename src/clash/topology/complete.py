@@ -13,6 +13,7 @@ from clash.model.expressions import Call, Expr, columns
 from clash.model.layout import Layout
 from clash.model.query import Query
 from clash.model.relation import Attribute, Relation
+from clash.model.stream import Stream
 from clash.plan.collection_spec import build_collection_spec
 from clash.plan.physical import (
     AccessPath,
@@ -40,17 +41,17 @@ def complete(topology: Topology) -> PhysicalPlan:
     return PhysicalPlan(
         topology=topology,
         copies=tuple(_copy(topology, types, store, at, layout) for store in topology.stores for at, layout in enumerate(store.layouts)),
-        ingest=tuple(_ingest(topology, types, stream.name, filters) for stream in topology.streams),
+        ingest=tuple(_ingest(topology, types, stream.name, filters) for stream in topology.arriving),
         entries=_entries(topology),
         steps=steps,
-        results={query.name: result_columns(query) for query in topology.queries},
+        results={query.name: _result_columns(query) for query in topology.queries},
         readers=_readers(topology),
         statistics=build_collection_spec(topology.queries, {stream.name: stream for stream in topology.streams}),
     )
 
 
-def result_columns(query: Query) -> tuple[TypedColumn, ...]:
-    """The columns of a query's results."""
+def _result_columns(query: Query) -> tuple[TypedColumn, ...]:
+    """The columns of the rows that a query's join gives."""
     return tuple(TypedColumn(output.name, output.expression.type) for output in query.outputs)
 
 
@@ -58,9 +59,12 @@ def result_columns(query: Query) -> tuple[TypedColumn, ...]:
 
 
 def _copy(topology: Topology, types: AttributeTypes, store: Store, number: int, layout: Layout) -> StoreCopy:
-    special = [ARRIVAL]
+    table = store.stream if store.stream in topology.tables else None
+    special = [ARRIVAL] if table is None else []
     part_times: tuple[str, ...] = ()
-    if store.join is None:
+    if table is not None:
+        pass  # its rows have neither arrival nor event time
+    elif store.join is None:
         special.append(EVENT_TIME)
         part_times = (EVENT_TIME,)
     elif topology.timed:
@@ -78,6 +82,7 @@ def _copy(topology: Topology, types: AttributeTypes, store: Store, number: int, 
         part_times=part_times,
         is_base=store.join is None,
         partition_column=_partition_column(store, layout),
+        table=table,
     )
 
 
@@ -140,22 +145,23 @@ def _ingest(topology: Topology, types: AttributeTypes, stream: str, filters: dic
     channels = tuple(stream_channels(topology, types, stream, filters))
     labels = [label for channel in channels for label in channel.edges]
     own = {label: filters[label] for label in labels if label in filters}
-    return StreamIngest(stream, _ingest_columns(types, stream, channels, own.values()), channels, own)
-
-
-def _ingest_columns(
-    types: AttributeTypes, stream: str, channels: Iterable[Channel], filters: Iterable[EdgeFilter]
-) -> tuple[TypedColumn, ...]:
     declared = types.streams[stream]
+    names = _ingest_columns(declared, channels, own.values())
+    evaluated = tuple((name, expression) for name, expression in declared.evaluated if name in names)
+    names |= {column.column for _, expression in evaluated for column in columns(expression)}
+    read = [TypedColumn(name, kind) for name, kind, *_ in (*declared.columns, *declared.computed) if name in names]
+    # Rows of which no column is read count all the same, as in a CROSS JOIN; a record batch without columns would have none.
+    return StreamIngest(stream, tuple(read or [TypedColumn(*declared.columns[0])]), channels, own, evaluated)
+
+
+def _ingest_columns(declared: Stream, channels: Iterable[Channel], filters: Iterable[EdgeFilter]) -> set[str]:
     names = {declared.time} if declared.time is not None else set()
     for channel in channels:
-        names |= {name.removeprefix(f"{stream}.") for name, _ in channel.columns if name.startswith(f"{stream}.")}
+        names |= {name.removeprefix(f"{declared.name}.") for name, _ in channel.columns if name.startswith(f"{declared.name}.")}
     for edge_filter in filters:
         names |= {column.column for condition in edge_filter.conditions for column in columns(condition)}
         names |= {key for row_filter in edge_filter.row_filters for key in row_filter.keys}
-    read = [TypedColumn(name, kind) for name, kind, *_ in (*declared.columns, *declared.computed) if name in names]
-    # Rows of which no column is read count all the same, as in a CROSS JOIN; a record batch without columns would have none.
-    return tuple(read or [TypedColumn(*declared.columns[0])])
+    return names
 
 
 def _entries(topology: Topology) -> dict[str, OriginEntry]:

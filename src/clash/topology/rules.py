@@ -47,7 +47,7 @@ def write_rules(
         return f"e{len(edges) + 1}"
 
     for store in stores.values():
-        if store.stream is not None:
+        if store.stream is not None and not streams[store.stream].is_table:
             for layout in store.layouts:
                 edge = Edge(
                     label=next_label(),

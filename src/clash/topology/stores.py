@@ -22,11 +22,11 @@ from clash.topology.trees import Node
 
 
 def readers(key: StoreKey, queries: Iterable[Query]) -> list[Query]:
-    """The queries that a store is kept for. A query of a single relation reads no store."""
-    joining = [q for q in queries if key.owner in (None, q.name) and len(q.join.relations) > 1]
+    """The queries that a store is kept for. A query of a single stream reads no store of it: nothing that arrives later joins it."""
+    owners = [q for q in queries if key.owner in (None, q.name)]
     if key.join is not None:
-        return [q for q in joining if q.contains(key.join)]
-    return [q for q in joining if any(r.stream == key.stream for r in q.join.relations)]
+        return [q for q in owners if q.contains(key.join)]
+    return [q for q in owners if any(r.stream == key.stream for r in (q.join.relations if len(q.streams) > 1 else q.tables))]
 
 
 def describe_stores(

@@ -14,6 +14,7 @@ May import `protocol`, `plan`, `columnar`, `expressions`, `statistics`, `state` 
 | `probe` | one step of a probe order: a block meets a store |
 | `stores` | the stores of a worker during one round: open, fill, merge |
 | `stored_container` | an open container, read in the terms of a physical plan |
+| `table_rows` | the rows of a reference table that a worker probes |
 | `older_layouts` | which containers of an older layout hold rows of a worker |
 | `backfill_scan` | reads stored tuples once more, to fill an intermediate store |
 | `block_queue` | blocks that wait for a later phase, in memory or on disk |

@@ -30,7 +30,7 @@ def scan_stored(
         raise AssertionError(f"channel {channel.name} is not one of a backfill")
     storage = open_storage(spec.uri)
     first = max(filled.first, channel.backfill.since)
-    attributes = {f"{stream.name}.{name}" for name, _ in stream.columns}
+    attributes = {f"{stream.name}.{name}" for name, _ in stream.all_columns}
     schema = plan.channel_schemas[channel.name]
     records = first_copies((record for record in spec.containers if record.store == channel.backfill.scans), spec.layouts)
     for record in records[partition :: spec.partitions]:

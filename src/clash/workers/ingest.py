@@ -17,9 +17,9 @@ import pyarrow.compute as pc
 
 from clash.columnar.block import Block, Bools, rows_where
 from clash.errors import DataError, StateError, with_context
-from clash.expressions import arrow_type, holds
+from clash.expressions import arrow_type, evaluate, holds
 from clash.model.block_columns import ARRIVAL, EVENT_TIME, NUMBER_BITS, stored_name
-from clash.model.expressions import Col
+from clash.model.expressions import Col, Expr
 from clash.model.stream import Stream
 from clash.plan.physical import Channel, EdgeFilter
 from clash.protocol.arrivals import Arrival, Lost, Rejected
@@ -113,6 +113,7 @@ class _IngestTask:
         declared = self.plan.streams[stream]
         block = self._split_late(declared, self._number(declared, batch))
         if block.rows:
+            block = self._evaluated(stream, ingest.evaluated, block)
             self.statistics.add(stream, block)
             for channel in ingest.channels:
                 if channel.backfill is None:
@@ -191,13 +192,19 @@ class _IngestTask:
         edge_filter = self.plan.ingest[stream.name].filters.get(label)
         if edge_filter is None:
             return None
-
-        def column(col: Col) -> pa.Array:
-            return block.columns[f"{stream.name}.{col.column}"]
-
+        column = self._columns(stream.name, block)
         if not edge_filter.row_filters:
             return holds(edge_filter.conditions, column, block.rows, self.spec.timezone)
         return self._retained(stream, edge_filter, block, column)
+
+    def _evaluated(self, stream: str, expressions: Iterable[tuple[str, Expr]], block: Block) -> Block:
+        """The tuples with the columns that are computed of those that were read."""
+        column = self._columns(stream, block)
+        added = {f"{stream}.{name}": evaluate(each, column, block.rows, self.spec.timezone) for name, each in expressions}
+        return Block(block.rows, {**block.columns, **added}) if added else block
+
+    def _columns(self, stream: str, block: Block) -> Callable[[Col], pa.Array]:
+        return lambda col: block.columns[f"{stream}.{col.column}"]
 
     def _retained(self, stream: Stream, edge_filter: EdgeFilter, block: Block, column: Callable[[Col], pa.Array]) -> Bools:
         """Which rows the store that the edge leads to retains: those that one of its row filters keeps."""

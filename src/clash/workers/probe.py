@@ -1,8 +1,8 @@
 """One step of a probe order: a block of partial results meets a store.
 
 Invariant: a match is made iff the stored row came before the probing tuple, in the total order of (arrival, number). Where everything in a
-container came before everything that probes, as in all containers but those of this batch, no numbers are compared. The blocks of results
-are bounded, however much the join multiplies.
+container came before everything that probes, as in all containers but those of this batch, no numbers are compared. Rows of a table came
+before everything, and have no event time. The blocks of results are bounded, however much the join multiplies.
 """
 
 from __future__ import annotations
@@ -23,17 +23,20 @@ from clash.model.relation import Attribute, Relation
 from clash.plan.physical import ProbeStep
 from clash.workers.loaded_plan import LoadedPlan
 from clash.workers.stored_container import StoredContainer
+from clash.workers.table_rows import TableRows
+
+Probed = StoredContainer | TableRows
 
 
 class Pairs(NamedTuple):
     """Rows of a probing block, and the rows of a container that they meet."""
 
-    container: StoredContainer
+    container: Probed
     left: Rows
     right: Rows
 
 
-def probe_step(plan: LoadedPlan, step: ProbeStep, block: Block, containers: Sequence[StoredContainer], piece: int) -> Iterator[Block]:
+def probe_step(plan: LoadedPlan, step: ProbeStep, block: Block, containers: Sequence[Probed], piece: int) -> Iterator[Block]:
     """The results of `block` at the step, in blocks of about `piece` rows."""
     if not block.rows:
         return
@@ -59,7 +62,7 @@ def probe_step(plan: LoadedPlan, step: ProbeStep, block: Block, containers: Sequ
 
 
 def _look_up(
-    step: ProbeStep, container: StoredContainer, block: Block, words: Words | None, checks: Checks, resume: tuple[int, int], limit: int
+    step: ProbeStep, container: Probed, block: Block, words: Words | None, checks: Checks, resume: tuple[int, int], limit: int
 ) -> Any:
     """At most `limit` pairs, and where to go on."""
     if words is None or step.path is None:
@@ -67,8 +70,10 @@ def _look_up(
     return probe(container.index(step.path), words.words, words.valid, checks, resume, limit)
 
 
-def _checks(plan: LoadedPlan, step: ProbeStep, block: Block, container: StoredContainer, first: int) -> Checks | None:
+def _checks(plan: LoadedPlan, step: ProbeStep, block: Block, container: Probed, first: int) -> Checks | None:
     """What the kernel compares beside the key; None if no row of the container can match."""
+    if isinstance(container, TableRows):
+        return Checks()
     arrival_probe = arrival_stored = latest_probe = deadline_probe = latest_stored = deadline_stored = None
     record = container.record
     if record.last_arrival < step.since or (step.before is not None and record.oldest >= step.before):
@@ -107,13 +112,10 @@ def _results(plan: LoadedPlan, step: ProbeStep, block: Block, words: Words | Non
 
 
 def _visible(step: ProbeStep, pairs: Sequence[Pairs]) -> Bools | None:
-    """Which pairs belong to this branch of the step, and to this worker; None for all."""
+    """Which pairs belong to this branch of the step and to this worker, and have not been removed; None for all."""
     masks, any_mask = [], False
     for container, left, right in pairs:
-        mask = container.within(step.since, step.before, right)
-        if step.own_rows_only:
-            own = container.own(right)
-            mask = own if mask is None else mask if own is None else mask & own
+        mask = container.visible(step, right)
         any_mask = any_mask or mask is not None
         masks.append(np.ones(len(left), np.bool_) if mask is None else mask)
     return np.concatenate(masks) if any_mask else None
@@ -163,14 +165,23 @@ class _Matches:
         """Whether tuples of a stream are matched, rather than intermediate results."""
         return self.pairs[0][0].copy.is_base
 
+    @property
+    def is_table(self) -> bool:
+        """Whether rows of a table are matched: they change nothing of when a result came, or of how long it is valid."""
+        return self.pairs[0][0].copy.table is not None
+
 
 def _gather(plan: LoadedPlan, step: ProbeStep, matches: _Matches) -> Block:
     """The columns that the results carry on."""
     columns: dict[str, pa.Array] = {ARRIVAL: matches.from_left(ARRIVAL)}
-    if plan.starts:
+    if matches.is_table:
+        names = [EARLIEST] if plan.starts else []
+        names += [LATEST, DEADLINE, *map(part_event_time, step.part_times)] if plan.timed else []
+        columns |= {name: matches.from_left(name) for name in names}
+    elif plan.starts:
         right = matches.from_right(ARRIVAL if matches.is_base else EARLIEST)
         columns[EARLIEST] = pc.min_element_wise(matches.from_left(EARLIEST), right)
-    if plan.timed:
+    if plan.timed and not matches.is_table:
         columns |= _time_columns(step, matches)
     for name in step.left:
         columns[name] = matches.gathered[name] if name in matches.gathered else matches.from_left(name)

@@ -9,6 +9,7 @@ import os
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pyarrow.types as pt
 
 from clash.errors import StateError, with_context
 from clash.protocol.batch import BatchSpec
@@ -17,6 +18,7 @@ from clash.protocol.result_files import file_location, file_name, staged_path
 from clash.state.storage import open_storage
 
 _ROW_GROUP = 1 << 19
+_MAX_INTEGER_DIGITS = 18  # of a decimal that Parquet stores as an integer
 
 
 class ResultWriter:
@@ -59,7 +61,15 @@ class _ParquetBuffer:
 
     def __init__(self, schema: pa.Schema) -> None:
         self.out = pa.BufferOutputStream()
-        self.writer = pq.ParquetWriter(self.out, schema, compression="snappy", use_dictionary=False, write_statistics=False)
+        self.writer = pq.ParquetWriter(
+            self.out,
+            schema,
+            compression=_compression(schema),
+            use_dictionary=False,
+            write_statistics=False,
+            store_decimal_as_integer=True,
+            column_encoding={field.name: "DELTA_BINARY_PACKED" for field in schema if _is_packed(field.type)},
+        )
         self.rows = self.pending_rows = 0
         self.pending: list[pa.RecordBatch] = []
 
@@ -82,3 +92,18 @@ class _ParquetBuffer:
         self._write_group()
         self.writer.close()
         return self.out.getvalue()
+
+
+def _is_packed(kind: pa.DataType) -> bool:
+    """Whether Parquet has integers for the type. As packed differences they take half the time and half the bytes of compressed ones, and
+    every reader of Parquet knows them: keys of results repeat, or lie in a small range."""
+    if pt.is_decimal(kind):
+        return bool(kind.precision <= _MAX_INTEGER_DIGITS)
+    return bool(pt.is_integer(kind) or pt.is_date32(kind) or pt.is_timestamp(kind))
+
+
+def _compression(schema: pa.Schema) -> str | dict[str, str]:
+    """Packed integers are not compressed once more. The parts of nested columns have names of their own: with them all are compressed."""
+    if any(pt.is_nested(field.type) for field in schema):
+        return "snappy"
+    return {field.name: "none" if _is_packed(field.type) else "snappy" for field in schema}

@@ -6,6 +6,7 @@ messages. Each block goes through its whole tree before the next one is made, so
 
 from __future__ import annotations
 
+import sys
 import time
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
@@ -19,6 +20,7 @@ from clash.errors import DataError, StateError, with_context
 from clash.expressions import evaluate
 from clash.model.block_columns import ARRIVAL, DEADLINE, EARLIEST, EVENT_TIME, LATEST, part_event_time, stored_name
 from clash.model.expressions import Col
+from clash.model.query import query_of
 from clash.model.relation import Attribute
 from clash.plan.physical import Channel, OriginEntry
 from clash.protocol.batch import BatchSpec
@@ -26,12 +28,13 @@ from clash.protocol.messages import (
     REPORT_KIND,
     STORE_CHANGES_KIND,
     Message,
+    read_block,
     read_store_changes,
     report_message,
     store_changes_message,
-    unpack_block,
 )
 from clash.protocol.reports import ProbeCount, ResultFile, RoundReport, StoreChanges
+from clash.protocol.result_files import JOINED_ROWS
 from clash.state.failpoints import reach
 from clash.workers.block_queue import BlockQueue
 from clash.workers.loaded_plan import plan_of
@@ -41,10 +44,14 @@ from clash.workers.routing import scatter
 from clash.workers.stores import WorkerStores
 
 
-def run_round(spec: BatchSpec, number: int, worker: int, inbox: Iterable[Message]) -> Iterator[Message]:
+class TooManyMatchesError(Exception):
+    """A round has found more matches than it was to find in this process."""
+
+
+def run_round(spec: BatchSpec, number: int, worker: int, inbox: Iterable[Message], max_matches: int | None = None) -> Iterator[Message]:
     """The messages that a worker sends in round `number`; after the last round only reports are left."""
     reach("round-start")
-    task = _RoundTask(spec, number, worker)
+    task = _RoundTask(spec, number, worker, max_matches)
     began, sending = time.perf_counter(), 0.0
     messages = task.run(inbox)
     while True:
@@ -63,8 +70,9 @@ def run_round(spec: BatchSpec, number: int, worker: int, inbox: Iterable[Message
 
 
 class _RoundTask:
-    def __init__(self, spec: BatchSpec, number: int, worker: int) -> None:
+    def __init__(self, spec: BatchSpec, number: int, worker: int, max_matches: int | None) -> None:
         self.spec, self.number, self.worker, self.plan = spec, number, worker, plan_of(spec)
+        self.matches_left = sys.maxsize if max_matches is None else max_matches
         self.stores = WorkerStores(spec, worker, number)
         self.results = ResultWriter(spec, f"r{number}-w{worker}")
         self.queue = BlockQueue(spec.tuning.queue_bytes, spec.tuning.block_rows)
@@ -116,7 +124,7 @@ class _RoundTask:
             elif self.plan.channels[message.kind].round > self.number:
                 yield message
             else:
-                block = unpack_block(message.payload, self.plan.channel_schemas[message.kind])
+                block = read_block(message.payload, self.plan.channel_schemas[message.kind])
                 blocks.setdefault(message.kind, []).append(self.queue.hold(block))
         self.seconds["shuffle"] += time.perf_counter() - began
         # A shuffle keeps no order, but a round may have merged what the one before it wrote.
@@ -180,6 +188,9 @@ class _RoundTask:
             if piece is None:
                 return
             self._count(label, 0, piece.rows)
+            self.matches_left -= piece.rows
+            if self.matches_left < 0:
+                raise TooManyMatchesError
             self._emit(step.emits, piece)
             for channel in step.channels:
                 yield from self._send(channel, piece)
@@ -216,7 +227,11 @@ class _RoundTask:
                         columns = [evaluate(output.expression, column, rows.rows, self.spec.timezone) for output in outputs]
                     except DataError as error:
                         raise with_context(error, f"query {query}, batch {self.spec.batch}") from error
-                    self.results.add(query, pa.RecordBatch.from_arrays(columns, schema=self.plan.result_schemas[query]))
+                    self.results.add(self._destination(query), pa.RecordBatch.from_arrays(columns, schema=self.plan.result_schemas[query]))
+
+    def _destination(self, query: str) -> str:
+        """Where the rows of a join go: they are results, or what results are computed of."""
+        return query_of(query) if self.plan.queries[query].projection is None else f"{JOINED_ROWS}{query}"
 
     def _without_history(self, query: str, block: Block) -> Block:
         """The rows that answer the query: one without history takes no tuple from before it was added."""

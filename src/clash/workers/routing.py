@@ -12,7 +12,7 @@ from clash.columnar.slots import slots, split
 from clash.model.block_columns import ARRIVAL, NUMBER_BITS
 from clash.plan.physical import Channel
 from clash.protocol.batch import BatchSpec
-from clash.protocol.messages import Message, pack_block
+from clash.protocol.messages import Message, Payload, block_payload, packed
 
 
 def scatter(
@@ -28,7 +28,8 @@ def scatter(
         yield from (Message(worker, channel.name, payload) for payload in _payloads(block, schema, limit))
     elif kind == "all":
         for payload in _payloads(block, schema, limit):
-            yield from (Message(target, channel.name, payload) for target in range(spec.tasks))
+            once = packed(payload)  # for all of them
+            yield from (Message(target, channel.name, once) for target in range(spec.tasks))
     else:
         targets = arrival_slots(block, spec.tasks) if keys is None else slots(keys, spec.tasks, spec.timezone)
         order, starts = split(targets, spec.tasks)
@@ -45,8 +46,8 @@ def arrival_slots(block: Block, workers: int) -> Rows:
     return ((block.ints(ARRIVAL) >> NUMBER_BITS) % workers).astype(np.int32)
 
 
-def _payloads(block: Block, schema: pa.Schema, limit: int) -> Iterator[pa.Buffer]:
+def _payloads(block: Block, schema: pa.Schema, limit: int) -> Iterator[Payload]:
     """Of about `limit` bytes at most; a single row may be larger."""
     rows = max(1, block.rows * limit // max(block.nbytes, limit))
     for start in range(0, block.rows, rows):
-        yield pack_block(block.slice(start, min(rows, block.rows - start)), schema)
+        yield block_payload(block.slice(start, min(rows, block.rows - start)), schema)

@@ -14,7 +14,7 @@ from clash.columnar.key_words import key_words
 from clash.columnar.slots import slots
 from clash.model.block_columns import ARRIVAL, EARLIEST, EVENT_TIME, stored_name
 from clash.model.relation import Attribute
-from clash.plan.physical import StoreCopy
+from clash.plan.physical import ProbeStep, StoreCopy
 from clash.protocol.containers import ContainerRecord
 from clash.state.container import read_container
 from clash.state.storage import Storage
@@ -29,6 +29,8 @@ class OpenFile:
         self.block = from_batch(batch)
         self.indexes = dict(indexes)
         self.own_rows: dict[tuple[str, int, int], Bools] = {}
+        self.parts: dict[tuple[str, int, int], tuple[OpenFile, Rows]] = {}  # of a table's file, see `table_rows`
+        self.live: Bools | None = None  # of a file that lists removed rows, see `table_rows`
 
 
 _open_files: dict[tuple[str, str], OpenFile] = {}  # by storage and path; containers never change
@@ -85,6 +87,14 @@ class StoredContainer:
         counting = (arrivals >= self.record.counts_from) & (arrivals < before)
         own = self.own()
         return rows_where(counting if own is None else counting & own)
+
+    def visible(self, step: ProbeStep, rows: Rows) -> Bools | None:
+        """Which of the rows belong to this branch of the step, and to this worker; None for all."""
+        mask = self.within(step.since, step.before, rows)
+        if not step.own_rows_only:
+            return mask
+        own = self.own(rows)
+        return own if mask is None else mask if own is None else mask & own
 
     def own(self, rows: Rows | None = None) -> Bools | None:
         """Which of the rows (all where none are given) today's layout gives to the worker; None where it gives it all of them."""

@@ -1,15 +1,15 @@
 """A worker's stores during one round: committed containers, what this batch wrote before, and what arrives now.
 
 Invariant: all rows that a store gets in a round are in it before it is first probed (positions ensure that). They become one new container,
-merged with those before it that are not much larger once these are several (`merged_at_once`: k), so a store has few containers, of falling
-sizes: a row is rewritten about logₖ(state / batch) times. What was merged is reported to the coordinator; only its manifest removes it.
+merged with those before it where that pays (`merge_policy`), so a store has few containers, of falling sizes. What was merged is reported
+to the coordinator; only its manifest removes it.
 Containers of older layouts are read (`older_layouts`) and never merged, except for those whose rows the batch moves into today's layout.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from clash.columnar.block import Block, concat
@@ -22,13 +22,12 @@ from clash.protocol.reports import StoreChanges
 from clash.state.container import write_container
 from clash.state.storage import open_storage
 from clash.workers.loaded_plan import plan_of
+from clash.workers.merge_policy import merge_policy
 from clash.workers.older_layouts import containers_for_worker
 from clash.workers.stored_container import OpenFile, StoredContainer, close_files_except, index_block, open_file, with_all_columns
+from clash.workers.table_rows import TableRows, open_table
 
 _EXPIRY_FRACTION = 8  # rows of a merged container expire within this fraction of the horizon of one another, so that whole files expire
-
-# Nanoseconds, measured on TPC-H: to write and index a row; to open and probe a container, and more per row that the batch adds to the store
-_WRITE, _OPEN, _PROBE = 350, 100_000, 100
 
 CopyKey = tuple[str, int]  # a store, and the number of its layout
 
@@ -51,7 +50,8 @@ class WorkerStores:
         self.opened: dict[CopyKey, list[StoredContainer]] = {}
         self.added: list[ContainerRecord] = []
         self.removed: list[str] = []
-        close_files_except(self.storage, {record.path for record in spec.containers})
+        tables = {path for files in spec.tables.values() for file in files for path in file.paths()}
+        close_files_except(self.storage, {record.path for record in spec.containers} | tables)
         if round_number == 1 and spec.relayout:
             self._relayout()
 
@@ -94,8 +94,10 @@ class WorkerStores:
 
     # ---- probing -----------------------------------------------------------------------------------------------
 
-    def open(self, copy: StoreCopy) -> list[StoredContainer]:
+    def open(self, copy: StoreCopy) -> Sequence[StoredContainer | TableRows]:
         """The store as a probe sees it, oldest container first."""
+        if copy.table is not None:
+            return open_table(self.storage, self.plan, copy, self.spec.tables[copy.table], self.spec.tasks, self.worker)
         key = (copy.store, copy.number)
         if key not in self.opened:
             written = {stored.record.path: stored for stored in self._write(copy)}
@@ -193,35 +195,40 @@ class WorkerStores:
         return ALL_SLOTS if is_shared else self.worker
 
     def _to_merge(self, copy: StoreCopy, block: Block) -> list[ContainerRecord]:
-        """The containers that are merged with a block, oldest first: of those that are older than its last row, the newest ones, in tiers
-        of similar size, as long as a tier has enough of them."""
+        """The containers that are merged with a block, oldest first: of those that are older than its last row, the newest ones. First all
+        that are cheap, then tiers of similar size, as long as a tier has enough of them."""
         total, last = block.rows, int(block.ints(ARRIVAL).max())
         older = [r for r in self.live.get((copy.store, copy.number), ()) if r.last_arrival <= last and self._may_replace(copy, r)]
         merged: list[ContainerRecord] = []
         expiry = self._expiry(copy, [int(block.ints(name).max()) for name in copy.part_times])
+        policy = merge_policy(self.spec, copy.store, block.rows)
+        largest, least = policy.cheap_rows, 0
         while True:
-            tier, expiry = self._newest_tier(copy, older, total, expiry)
-            if len(tier) + 1 < merged_at_once(block.rows):
+            tier, expiry = self._newest_tier(copy, older, total, largest, expiry, whole=least == 0)
+            if len(tier) < least:
                 return merged[::-1]
             total += sum(record.rows for record in tier)
             merged += tier
-            del older[-len(tier) :]
+            del older[len(older) - len(tier) :]
+            # not twice as large: of batches of one size, some workers would then merge and others not, and wait for each other
+            largest, least = 3 * total // 2, policy.merged_at_once - 1
 
     def _newest_tier(
-        self, copy: StoreCopy, older: list[ContainerRecord], total: int, expiry: int | None
+        self, copy: StoreCopy, older: list[ContainerRecord], total: int, largest: int, expiry: int | None, whole: bool
     ) -> tuple[list[ContainerRecord], int | None]:
-        """The last containers, newest first, that are not much larger than `total` rows and expire with them; and when all of these do."""
+        """The last containers, newest first, that have at most `largest` rows and expire with the `total` that they are merged with; and
+        when all of these do. `whole`: their first rows must expire with these, too, or a container that is merged again and again would
+        never expire."""
         tier: list[ContainerRecord] = []
         rows = total
         for record in reversed(older):
-            # not twice as large: of batches of one size, some workers would then merge and others not, and wait for each other
-            if 2 * record.rows > 3 * total or record.rows + rows > self.spec.tuning.merge_rows:
+            if record.rows > largest or record.rows + rows > self.spec.tuning.merge_rows:
                 break
             if self._horizon(copy) is not None and expiry is not None:
-                other = self._expiry(copy, [largest for _, largest in record.time_ranges])
-                if other is None or self._expire_apart(copy, expiry, other):
+                first, last = (self._expiry(copy, [times[end] for times in record.time_ranges]) for end in (0, 1))
+                if first is None or last is None or self._expire_apart(copy, expiry, first if whole else last):
                     break
-                expiry = max(expiry, other)
+                expiry = max(expiry, last)
             rows += record.rows
             tier.append(record)
         return tier, expiry
@@ -248,17 +255,6 @@ class WorkerStores:
         """Whether rows with these expiries are too far apart for one container."""
         horizon = self._horizon(copy)
         return horizon is not None and abs(expiry - other) > horizon // _EXPIRY_FRACTION
-
-
-def merged_at_once(rows: int) -> int:
-    """How many containers of a tier are merged into one, when a new one has so many rows: k, if by then k - 1 containers cost as much per
-    batch, as its rows probe them, as it costs to write the rows of a batch once more. Small batches have few rows to write and to probe
-    with, and the containers themselves cost.
-
-    >>> [merged_at_once(rows) for rows in (10, 1_000, 10_000, 1_000_000)]
-    [2, 2, 4, 4]
-    """
-    return max(2, 1 + _WRITE * rows // (_OPEN + _PROBE * rows))
 
 
 def _by_age(records: Iterable[ContainerRecord]) -> list[ContainerRecord]:

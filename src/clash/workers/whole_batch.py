@@ -6,36 +6,43 @@ workers (`BatchSpec.is_one_task`), each round has one inbox; otherwise one per w
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Callable, Iterable
 
 import pyarrow as pa
 
+from clash.columnar.block import from_batch
 from clash.protocol.arrivals import Arrival
 from clash.protocol.batch import BatchSpec
-from clash.protocol.messages import REPORT_KIND, Message, Payload
+from clash.protocol.messages import REPORT_KIND, Message, read_report
+from clash.protocol.reports import Report
+from clash.workers.block_queue import spilled
 from clash.workers.ingest import run_ingest
 from clash.workers.round import run_round
 
+Deliver = Callable[[list[Message]], list[Message]]
+
 
 def run_whole_batch(
-    spec: BatchSpec, partitions: Iterable[Iterable[Arrival]], reorder: Callable[[list[Message]], None] | None = None
-) -> list[Payload]:
-    """The reports of all tasks. `reorder` changes the order in which the messages of a round arrive, for tests: a shuffle keeps none."""
+    spec: BatchSpec, partitions: Iterable[Iterable[Arrival]], deliver: Deliver | None = None, max_matches: int | None = None
+) -> list[Report]:
+    """The reports of all tasks. `deliver` changes what a round receives, for tests: a shuffle keeps no order. Once there are more matches
+    than `max_matches`, in all steps of a round, TooManyMatchesError."""
     held = _HeldMessages(spec.tuning.queue_bytes)
     messages = [held.add(message) for number, rows in enumerate(partitions) for message in run_ingest(spec, number, rows)]
     for number in range(1, spec.rounds + 1):
-        if reorder is not None:
-            reorder(messages)
+        if deliver is not None:
+            messages = deliver(messages)
         inboxes: list[list[Message]] = [[] for _ in range(spec.tasks)]
         for message in messages:
             inboxes[message.worker].append(message)
         held = _HeldMessages(spec.tuning.queue_bytes)
-        messages = [held.add(message) for worker, inbox in enumerate(inboxes) for message in run_round(spec, number, worker, inbox)]
+        messages = [
+            held.add(message) for worker, inbox in enumerate(inboxes) for message in run_round(spec, number, worker, inbox, max_matches)
+        ]
     unread = [message for message in messages if message.kind != REPORT_KIND]
     if unread:
         raise AssertionError(f"{unread[0].kind} is left after the last round")
-    return [message.payload for message in messages]
+    return [read_report(message.payload) for message in messages]
 
 
 class _HeldMessages:
@@ -45,12 +52,11 @@ class _HeldMessages:
         self.memory, self.used = memory, 0
 
     def add(self, message: Message) -> Message:
-        size = len(message.payload)
-        if message.kind == REPORT_KIND or self.used + size <= self.memory:
-            self.used += size
+        rows = message.payload
+        if not isinstance(rows, pa.RecordBatch):  # a report, or what a worker wrote: small
             return message
-        with tempfile.NamedTemporaryFile(prefix="clash-") as file:
-            file.write(message.payload)
-            file.flush()
-            with pa.memory_map(file.name) as mapped:
-                return message._replace(payload=mapped.read_buffer())
+        block = from_batch(rows)
+        if self.used + block.nbytes <= self.memory:
+            self.used += block.nbytes
+            return message
+        return message._replace(payload=spilled(block).to_batch(rows.schema))

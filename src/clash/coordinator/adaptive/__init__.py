@@ -6,6 +6,7 @@ reading in `replanner`.
 | module | does |
 |---|---|
 | `statistics_collector` | merges what tasks report into epochs, and estimates what the planner needs |
+| `table_statistics` | counts the rows of reference tables |
 | `drift_detector` | a cheap test whether the data has changed, so that estimating is worth its cost |
 | `plan_pricing` | what a running plan would cost under other statistics |
 | `replanner` | looks for a better plan in the background, and offers it at a boundary |

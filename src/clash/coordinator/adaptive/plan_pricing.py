@@ -9,16 +9,18 @@ from clash.model.layout import Layout
 from clash.model.query import Query
 from clash.model.statistics import Statistics
 from clash.plan.logical import LogicalPlan, ProbeOrder, StoreKey
-from clash.planner.cost_model import CostModel
+from clash.planner.cost_model import CostModel, Weights
 from clash.planner.fixed_plan import FixedPlan, arcs_of_plans, layout_indices
 from clash.planner.search_space import Options, build_space
 from clash.planner.solution import Solution, finish
 
+DEFAULT_WEIGHTS = Weights()
 
-def price_plan(plan: LogicalPlan, statistics: Statistics) -> float | None:
+
+def price_plan(plan: LogicalPlan, statistics: Statistics, weights: Weights = DEFAULT_WEIGHTS) -> float | None:
     """The cost of the plan; None if today's search space does not contain it, which is possible for very large queries."""
     request = plan.request
-    model = CostModel(request.cost, request.workers, request.layouts)
+    model = CostModel(request.cost, request.workers, request.layouts, weights)
     options = Options(model, request.formulation, request.mirs, request.gap)
     layouts = {store.key: store.layouts for store in plan.stores}
     if request.strategy != "independent":

@@ -91,11 +91,27 @@ class _Solved:
     """The generation and the statistics that it planned for."""
 
 
+@dataclass(frozen=True)
+class ComparedPlans:
+    """What the solver has found last, beside the plan that runs, under the same statistics."""
+
+    generation: int
+    running: float
+    """The cost of the running plan."""
+    best: float
+    """The cost of the solver's."""
+    bound: float
+    """No plan costs less."""
+    is_proven: bool
+    """Whether the solver's plan is the cheapest there is."""
+
+
 class Replanner:
     def __init__(self, policy: Policy | None = None) -> None:
         self.policy = policy or Policy()
         self.offers = Offers(self.policy.pause, self.policy.max_pause)
         self.latest: Statistics | None = None  # the last estimate
+        self.compared: ComparedPlans | None = None  # by the solver, for people
         self.failed = False  # a failure is logged once
         self._lock = Lock()
         self._solver = SolverProcess()
@@ -212,6 +228,9 @@ class Replanner:
         if generation != question.generation:
             return  # there is another one by now
         self._solved = replace(self._solved, basis=(question.generation, statistics))
+        running = price_plan(question.plan, best.request.statistics)
+        if running is not None:
+            self.compared = ComparedPlans(question.generation, running, best.cost, best.bound, best.optimal)
         old, cost = price_plan(question.plan, now), price_plan(best, now)
         if old is None or cost is None or cost >= old * (1 - self.policy.gain):
             return

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from threading import Lock
 
 from clash.coordinator.adaptive.drift_detector import EpochProfile, has_drifted, profile_epoch
+from clash.coordinator.adaptive.table_statistics import TableStatistics
 from clash.errors import StateError
 from clash.model.query import Query
 from clash.model.statistics import Statistics
@@ -79,8 +80,8 @@ class _Steps:
 
 
 class StatisticsCollector:
-    def __init__(self, storage: Storage) -> None:
-        self.storage = storage
+    def __init__(self, storage: Storage, tables: TableStatistics) -> None:
+        self.storage, self._tables = storage, tables
         self.write_interval: float = _WRITE_INTERVAL
         self._lock = Lock()  # held briefly: commits take it
         self._folding = Lock()  # held while epochs are merged
@@ -131,15 +132,21 @@ class StatisticsCollector:
             self._profiles_at_estimate = [*self._profiles]
         self.fold()
         with self._folding:
-            return estimate(self._history, queries, streams) if self._history.epochs else None
+            return self._estimate(self._history, queries, streams)
 
     def estimate_so_far(self, queries: tuple[Query, ...], streams: Streams) -> Statistics | None:
         """The same with the epoch that has not ended yet, for users."""
         self.fold()
-        with self._folding, self._lock:
-            history = self._history.copy()
-            _add_epoch(history, _EndedEpoch(self._open, queries, streams))
-        return estimate(history, queries, streams) if history.epochs else None
+        with self._folding:
+            with self._lock:
+                history = self._history.copy()
+                _add_epoch(history, _EndedEpoch(self._open, queries, streams))
+            return self._estimate(history, queries, streams)
+
+    def _estimate(self, history: StatisticsHistory, queries: tuple[Query, ...], streams: Streams) -> Statistics | None:
+        if not history.epochs:
+            return None
+        return estimate(history, queries, streams, tables=self._tables.collected(build_collection_spec(queries, streams)))
 
     def _write(self) -> None:
         if time.monotonic() - self._written >= self.write_interval:

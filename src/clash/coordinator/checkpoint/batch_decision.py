@@ -6,13 +6,14 @@ Invariant: a batch that is run again, whatever happened to it, finds this and de
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from clash.codec import Codec
 from clash.coordinator.checkpoint.spark_seal import SparkSeal
 from clash.coordinator.lifecycle.epochs import Epoch
 from clash.coordinator.lifecycle.watermarks import StreamClock
 from clash.protocol.containers import BackfillRange, RelayoutRange
+from clash.protocol.tables import TableVersion
 from clash.state.json_records import read_record, write_record
 from clash.state.storage import Storage
 
@@ -31,6 +32,8 @@ class BatchDecision:
     """By stream, as of the start of the batch."""
     relayout: tuple[RelayoutRange, ...] = ()
     backfill: tuple[BackfillRange, ...] = ()
+    tables: Mapping[str, TableVersion] = field(default_factory=dict)
+    """By declared table, the version whose rows the batch joins."""
     seal: SparkSeal | None = None
     """Of Spark's half of the checkpoint when the batch began; None without Spark."""
 

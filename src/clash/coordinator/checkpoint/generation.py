@@ -61,8 +61,9 @@ class Generation:
     ) -> VisibilityBounds:
         """Which of the stored rows steps may see. `filled`, `filling`: the intermediate stores whose earlier rows were filled in, or
         are."""
-        added = {query.name: query.since for query in self.setup.queries if query.since is not None}
-        without_history = {q.name: q.arrival for q in self.setup.queries if not q.history and q.arrival is not None}
+        branches = [(branch.name, live) for live in self.setup.queries for branch in live.query.branches]
+        added = {name: live.since for name, live in branches if live.since is not None}
+        without_history = {name: live.arrival for name, live in branches if not live.history and live.arrival is not None}
         return self.stores.visibility(containers, added, without_history, self.arrival, filled, filling)
 
 
@@ -88,7 +89,7 @@ def begin_generation(
     validate_plan(plan)
     topology = build_topology(plan)
     validate_topology(topology)
-    new_queries = {query.name: query.history for query in setup.queries if query.batch is None}
+    new_queries = {branch.name: live.history for live in setup.queries if live.batch is None for branch in live.query.branches}
     bootstraps = () if previous is None else choose_bootstraps(previous.topology, topology, state, new_queries)
     sources = {bootstrap.store: bootstrap.source for bootstrap in bootstraps}
     history = StoreHistory() if previous is None else previous.stores
@@ -116,7 +117,7 @@ def _begun(live: LiveQuery, start: GenerationStart, previous: Generation | None)
     if live.batch is None or previous is None:
         return replace(live, batch=start.batch, arrival=start.arrival, changed_batch=None, changed_arrival=None)
     before = previous.setup.query(live.name)
-    if before.query.join.windows == live.query.join.windows:
+    if before.query.windows == live.query.windows:
         return replace(live, changed_batch=before.changed_batch, changed_arrival=before.changed_arrival)
     return replace(live, changed_batch=start.batch, changed_arrival=start.arrival)
 

@@ -22,6 +22,7 @@ from clash.errors import StateError
 from clash.model.relation import Relation
 from clash.protocol.containers import ContainerRecord
 from clash.protocol.reports import ResultFile
+from clash.protocol.tables import TableVersion
 from clash.state.json_records import RESTORE, read_record, record_numbers, write_new_record
 from clash.state.storage import Storage
 
@@ -82,6 +83,8 @@ class Manifest:
     """How far intermediate stores are filled."""
     published: Mapping[str, PublishedFiles] = field(default_factory=dict)
     """By destination, with the files of this batch: a copy of a folder that has fewer is short."""
+    tables: Mapping[str, TableVersion] = field(default_factory=dict)
+    """By declared table, the version whose rows the batch joined."""
     seal: SparkSeal | None = None
     """Of Spark's half of the checkpoint, as the batch's decision has it."""
 

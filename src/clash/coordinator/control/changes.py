@@ -209,14 +209,16 @@ class Changes:
             self._settled.notify_all()
 
     def complete(self, complete_from: Mapping[str, int]) -> None:
-        """By query, the batch from which on its results are complete, as far as that is known."""
+        """By branch of a query, the batch from which on its results are complete, as far as that is known."""
         begun = {query.name: query.batch for query in self._running.setup.queries if query.batch is not None}
+        branches = {live.name: [branch.name for branch in live.query.branches] for live in self._running.setup.queries}
         left = []
         for change in self._incomplete:
             batch = -1 if change.batch is None else change.batch
             live = [name for name in change.queries if begun.get(name, batch + 1) <= batch]  # not removed or replaced since
-            if live and all(name in complete_from for name in live):
-                change._complete_from = max(batch, *(complete_from[name] for name in live))
+            needed = [branch for name in live for branch in branches[name]]
+            if live and all(name in complete_from for name in needed):
+                change._complete_from = max(batch, *(complete_from[name] for name in needed))
             elif live:
                 left.append(change)
         self._incomplete = left
@@ -253,8 +255,8 @@ def _refusal(error: Exception) -> ClashError:
 
 def _with_other_windows(before: Setup, after: Setup) -> tuple[str, ...]:
     """The queries that a change gives other windows."""
-    windows = {live.name: live.query.join.windows for live in before.queries}
-    return tuple(live.name for live in after.queries if live.name in windows and live.query.join.windows != windows[live.name])
+    windows = {live.name: live.query.windows for live in before.queries}
+    return tuple(live.name for live in after.queries if live.name in windows and live.query.windows != windows[live.name])
 
 
 def _check_history(history: object) -> None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from clash.errors import OptionError
-from clash.model.computed import ComputedColumn
+from clash.model.computed import REFUSED, ComputedColumn, with_computed
 from clash.model.outer_query import OutputMode
 from clash.model.statistics import Statistics
 from clash.model.stream import Stream
@@ -125,6 +125,12 @@ class JobSpec:
     def __post_init__(self) -> None:
         refuse_duplicates(self.streams, self.queries)
 
+    @property
+    def tables(self) -> tuple[Stream, ...]:
+        """The tables with the columns that are computed for the queries."""
+        computed = (column for query in self.queries for column in query.computed if column.type != REFUSED)
+        return tuple(stream for stream in with_computed({s.name: s for s in self.streams}, computed).values() if stream.is_table)
+
     def record(self) -> ProgramRecord:
         queries = tuple(replace(query, text=query.meaning[0], windows=query.meaning[1]) for query in self.queries)
         streams = tuple(replace(stream, columns=()) for stream in self.streams)
@@ -136,7 +142,7 @@ def refuse_taken_name(stream: str, names: Iterable[str]) -> None:
     taken = next((name for name in names if name.lower() == stream.lower()), None)
     if taken is not None:
         detail = repr(stream) if taken == stream else f"{stream!r} and {taken!r} differ in case only"
-        raise OptionError("there is a stream of that name already", detail, "give the new one another name")
+        raise OptionError("there is a stream or table of that name already", detail, "give the new one another name")
 
 
 def refuse_duplicates(streams: Iterable[Stream], queries: Iterable[QueryRequest]) -> None:
@@ -163,8 +169,8 @@ def initial_source_order(streams: Iterable[Stream], statistics: Statistics | Non
     Spark cuts what is read into ranges of this order, one per ingest task, and knows nothing of their sizes. Without statistics the streams
     are in the order in which they were declared.
     """
-    names = [stream.name for stream in streams]
-    if statistics is None:
+    names = [stream.name for stream in streams if not stream.is_table]  # the engine reads tables itself
+    if statistics is None or not names:
         return names
     first, *others = sorted(names, key=lambda name: -statistics.rate(name))
     sides: tuple[list[str], list[str]] = ([], [])

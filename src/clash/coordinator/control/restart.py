@@ -32,7 +32,7 @@ def setup_after_restart(running: Setup, last: ProgramRecord, job: JobSpec, uri: 
     streams = [merge_options(stream, listed.get(stream.name), running.streams_by_name.get(stream.name)) for stream in job.streams]
     after = replace(running, queries=(), streams=tuple(streams), **options)
     refuse_duplicates(after.streams, [query.request if isinstance(query, LiveQuery) else query for query in queries])
-    continuing = [query.query for query in queries if isinstance(query, LiveQuery)]
+    continuing = [branch for query in queries if isinstance(query, LiveQuery) for branch in query.query.branches]
     before = [running] if committed is None or committed == running else [running, committed]
     conflicts = [*dict.fromkeys(_stream_conflicts(before, after, continuing)), *_strategy_conflicts(running, after)]
     if conflicts:
@@ -83,6 +83,6 @@ def _stream_conflicts(before: Iterable[Setup], after: Setup, continuing: Iterabl
         for name, stream in setup.streams_by_name.items():
             now = after.streams_by_name.get(name)
             if now is None and name in read:
-                yield f"stream {name} is missing"
+                yield f"{stream.kind} {name} is missing"
             elif now is not None:
-                yield from refused_differences(stream, now, [live.query for live in setup.queries], continuing)
+                yield from refused_differences(stream, now, setup.branches, continuing)

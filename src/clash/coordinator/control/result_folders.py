@@ -34,7 +34,7 @@ def assign_result_folders(setup: Setup, former: FormerQuery, generation: int) ->
     for live in setup.queries:
         last = former(live.name) if live.batch is None and live.request.sink.kind != "parquet" else None
         if last is not None:
-            same = _outputs(last.query) == _outputs(live.query) and live.request.outer is None and last.request.outer is None
+            same = last.query.result_columns == live.query.result_columns and live.request.outer is None and last.request.outer is None
             live = replace(live, folder=last.folder if same else f"{live.name}.{generation}")
         queries.append(live)
     return replace(setup, queries=tuple(queries))
@@ -58,12 +58,8 @@ def refuse_mixed_columns(after: Setup, *before: Setup) -> None:
                 )
 
 
-def _outputs(query: Query) -> list[tuple[str, str]]:
-    return [(output.name, output.expression.type) for output in query.outputs]
-
-
 def _columns(query: Query) -> Columns:
-    return [(name, arrow_type(kind)) for name, kind in _outputs(query)]
+    return [(name, arrow_type(kind)) for name, kind in query.result_columns]
 
 
 def _written(path: str, folder: str, before: Iterable[Setup]) -> Iterator[tuple[str, Columns]]:

@@ -12,7 +12,7 @@ from typing import Any
 
 from clash.coordinator.control.job import JobSpec, QueryRequest, refuse_duplicates, refuse_taken_name
 from clash.coordinator.control.stream_changes import stream_differences
-from clash.errors import OptionError
+from clash.errors import OptionError, TakenNameError, UnknownNameError
 from clash.hints import did_you_mean, listed
 from clash.model.computed import REFUSED, with_computed
 from clash.model.query import Query
@@ -93,7 +93,7 @@ class Setup:
     def add_query(self, request: QueryRequest, history: bool = True) -> Setup:
         if request.name in self.query_names:
             hint = "give the new one another name, or replace_query"
-            raise OptionError("there is a query of that name already", repr(request.name), hint)
+            raise TakenNameError("there is a query of that name already", repr(request.name), hint)
         return self._with_queries(request, lambda added: (*self.queries, added), history)
 
     def replace_query(self, request: QueryRequest, history: bool = True) -> Setup:
@@ -111,8 +111,10 @@ class Setup:
 
     def add_stream(self, stream: Stream) -> Setup:
         if stream.name in self.streams_by_name:
+            taken = self.streams_by_name[stream.name]
             hint = "run.change_stream changes its options; for other columns, start the program again with the new DataFrame"
-            raise OptionError("there is a stream of that name already", repr(stream.name), hint)
+            hint = hint if not taken.is_table else "run.refresh reads it again; for other columns, start the program again"
+            raise OptionError(f"there is a {taken.kind} of that name already", repr(stream.name), hint)
         refuse_taken_name(stream.name, self.streams_by_name)
         return replace(self, streams=(*self.streams, stream))
 
@@ -122,6 +124,8 @@ class Setup:
         if stream is None:
             names = self.streams_by_name
             raise OptionError("unknown stream", repr(name), did_you_mean(str(name), names, f"streams are {listed(names)}"))
+        if stream.is_table:
+            raise OptionError("a table has no such options", name, "rows of tables have no event time: windows do not restrict them")
         changed = stream.with_options(**options)
         if changed.idle is not None and changed.lateness is None:
             raise OptionError("idle needs lateness", f"stream {name}", "write idle=None as well, or a lateness")
@@ -148,8 +152,18 @@ class Setup:
         return tuple(query.name for query in self.queries)
 
     @property
+    def branches(self) -> tuple[Query, ...]:
+        """The joins to plan: those of all queries."""
+        return tuple(branch for live in self.queries for branch in live.query.branches)
+
+    @property
     def streams_by_name(self) -> dict[str, Stream]:
         return {stream.name: stream for stream in self.streams}
+
+    @property
+    def tables(self) -> tuple[Stream, ...]:
+        """The tables with the columns that are computed for the queries."""
+        return tuple(stream for stream in self.read_streams.values() if stream.is_table)
 
     @property
     def read_streams(self) -> dict[str, Stream]:
@@ -161,12 +175,12 @@ class Setup:
         live = next((query for query in self.queries if query.name == name), None)
         if live is None:
             names = self.query_names
-            raise OptionError("unknown query", repr(name), did_you_mean(str(name), names, f"queries are {listed(names)}"))
+            raise UnknownNameError("unknown query", repr(name), did_you_mean(str(name), names, f"queries are {listed(names)}"))
         return live
 
     def parse(self, request: QueryRequest, history: bool = True) -> LiveQuery:
         """The request as a query over these streams that has no batch yet."""
-        query = parse_query(request.name, request.text, with_computed(self.streams_by_name, request.computed), dict(request.windows))
+        query = parse_query(request.name, request.text, self.streams_by_name, dict(request.windows), request.computed)
         if (query.outer is None) != (request.outer is None):
             hint = "declare it with clash.Engine, which starts a query of Spark's for them"
             raise OptionError("aggregates and DISTINCT need Spark", f"query {request.name}", hint)
@@ -174,16 +188,16 @@ class Setup:
 
     @property
     def needed(self) -> set[str]:
-        """The streams that queries read, and those that are retained for queries to come."""
+        """The streams that queries read, and those that are retained for queries to come; no tables."""
         retained = {stream.name for stream in self.streams if stream.keep == "all"}
-        return retained | {relation.stream for live in self.queries for relation in live.query.join.relations}
+        return retained | {relation.stream for branch in self.branches for relation in branch.streams}
 
     # ---- planning ----------------------------------------------------------------------------------------------
 
     def fits(self, plan: LogicalPlan) -> bool:
         """Whether the plan is one for these queries and workers."""
-        planned = {query.name: query for query in plan.queries}
-        same_queries = planned.keys() == set(self.query_names) and all(live.query.means(planned[live.name]) for live in self.queries)
+        planned, branches = {query.name: query for query in plan.queries}, self.branches
+        same_queries = planned.keys() == {branch.name for branch in branches} and all(b.means(planned[b.name]) for b in branches)
         return plan.workers == self.workers and same_queries
 
     def has_plan_of(self, other: Setup) -> bool:
@@ -214,7 +228,7 @@ class Setup:
             time_limit=float(time_limit),
             gap=_GAP,
         )
-        return plan_queries(tuple(live.query for live in self.queries), request, start=start, solver=solver)
+        return plan_queries(self.branches, request, start=start, solver=solver)
 
 
 Arrange = Callable[[LiveQuery], tuple[LiveQuery, ...]]
@@ -234,12 +248,12 @@ def differences(before: Setup, after: Setup) -> list[str]:
     old_streams, new_streams = before.streams_by_name, after.streams_by_name
     for name in sorted(old_streams.keys() & new_streams.keys()):
         changes += stream_differences(old_streams[name], new_streams[name])
-    changes += _each("stream", "added", new_streams.keys() - old_streams.keys())
-    changes += _each("stream", "removed", old_streams.keys() - new_streams.keys())
+    changes += _each("added", new_streams, new_streams.keys() - old_streams.keys())
+    changes += _each("removed", old_streams, old_streams.keys() - new_streams.keys())
     return changes + [
         f"{name} {getattr(before, name)} → {getattr(after, name)}" for name in _OPTIONS if getattr(before, name) != getattr(after, name)
     ]
 
 
-def _each(kind: str, what: str, names: Iterable[str]) -> list[str]:
-    return [f"{kind} {name} {what}" for name in sorted(names)]
+def _each(what: str, streams: Mapping[str, Stream], names: Iterable[str]) -> list[str]:
+    return [f"{streams[name].kind} {name} {what}" for name in sorted(names)]

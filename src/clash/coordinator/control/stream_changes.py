@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 from clash.model.durations import show_duration
-from clash.model.query import Query
+from clash.model.query import Query, query_of
 from clash.model.stream import Stream
 
 OPTIONS = ("window", "lateness", "idle", "keep")
@@ -55,17 +55,18 @@ def refused_differences(old: Stream, new: Stream, readers: Iterable[Query], cont
             yield f"column {name}.{column} is missing, and query {going_on[column]} reads it"
         elif now is not None and now != kind and (used_by := _user(old, reading.get(column))) is not None:
             yield f"column {name}.{column} was {kind}, now {now}, and {used_by} it"
-    if old.time != new.time:
-        reader = next((query.name for query in readers if any(r.stream == name for r in query.join.relations)), None)
-        if (used_by := _user(old, reader)) is not None:
-            yield f"time of stream {name} was {old.time!r}, now {new.time!r}, and {used_by} the stream"
+    reader = next((query_of(query.name) for query in readers if any(r.stream == name for r in query.join.relations)), None)
+    if old.is_table != new.is_table and (used_by := _user(old, reader)) is not None:
+        yield f"{name} was a {old.kind}, now a {new.kind}, and {used_by} it"
+    elif old.time != new.time and (used_by := _user(old, reader)) is not None:
+        yield f"time of stream {name} was {old.time!r}, now {new.time!r}, and {used_by} the stream"
     if new.idle is not None and new.lateness is None and old.lateness is not None:
         yield f"stream {name} has idle={show_duration(new.idle)!r}, but no lateness any more"
 
 
 def _readers_by_column(stream: str, queries: Iterable[Query]) -> dict[str, str]:
     """By column of the stream, a query that reads it."""
-    return {column: query.name for query in queries for column in query.columns_of(stream)}
+    return {column: query_of(query.name) for query in queries for column in query.columns_of(stream)}
 
 
 def _user(old: Stream, query: str | None) -> str | None:

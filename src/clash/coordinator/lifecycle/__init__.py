@@ -13,5 +13,6 @@ reading in `watermarks` and `expiry`.
 | `store_bootstrap` | with which containers of another store a new base store begins |
 | `split_points` | how many rows containers have up to an arrival, and where to split them |
 | `relayout` | which rows of older layouts a batch moves into today's |
+| `table_diff` | what differs between two reads of a reference table |
 | `backfill` | which arrivals an intermediate store is filled with next |
 """

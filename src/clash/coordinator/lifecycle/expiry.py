@@ -52,20 +52,20 @@ class Expiry:
 
     def _released(self, stream: Stream, event_time: int, watermarks: Watermarks) -> bool:
         """keep="all": a tuple is retained for its declared window as if it were joined with every stream that is read."""
-        marks = [watermarks.get(s.name) for s in self.topology.streams]
+        marks = [watermarks.get(s.name) for s in self.topology.arriving]
         return stream.window is not None and all(mark is not None and event_time + stream.window < mark for mark in marks)
 
     def _needs(self, store: Store) -> Iterator[_Need]:
         for query in self.topology.queries:
-            if store.owner not in (None, query.name) or len(query.join.relations) < 2:
+            if store.owner not in (None, query.name) or len(query.streams) < 2:
                 continue
             reach = query.reach()
             if store.join is None:
-                roles = [[relation] for relation in sorted(query.join.relations) if relation.stream == store.stream]
+                roles = [[relation] for relation in sorted(query.streams) if relation.stream == store.stream]
             else:
                 roles = [sorted(store.join.relations)] if query.contains(store.join) else []
             for parts in roles:
-                for j in query.join.relations - set(parts):
+                for j in query.streams - set(parts):
                     yield _Need({at: reach[k, j] for at, k in enumerate(parts)}, j.stream)
 
 
@@ -77,4 +77,4 @@ def _has_passed(watermark: int | None, latest: list[int], spans: Mapping[int, in
 
 def expires(topology: Topology, store: str) -> bool:
     """Whether the rows of a store expire by themselves: windows bound them, and watermarks move."""
-    return topology.store[store].horizon is not None and all(stream.lateness is not None for stream in topology.streams)
+    return topology.store[store].horizon is not None and all(stream.lateness is not None for stream in topology.arriving)

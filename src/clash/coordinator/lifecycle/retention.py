@@ -124,7 +124,7 @@ def missing_event_times(query: Query, log: RetentionLog, lost: Mapping[str, int]
     """Per relation the largest event time of a tuple that came before the query and may not be there for it; no entry where all are.
     `owner`: of the stores that the query reads."""
     missing: dict[Relation, int] = {}
-    for relation in query.join.relations:
+    for relation in query.streams:  # a table is always complete
         times = [entry.event_time for entry in log.get(relation.stream, ()) if not entry.serves(query, relation, owner)]
         store = store_id(StoreKey(relation.stream, None, owner))
         times += [lost[store]] if store in lost else []
@@ -137,7 +137,7 @@ def is_complete(query: Query, missing: Mapping[Relation, int], watermarks: Water
     """Whether the watermarks have passed everything that is missing."""
     reach = query.reach()
     for k, event_time in missing.items():
-        for j in query.join.relations - {k}:
+        for j in query.streams - {k}:
             span, watermark = reach[k, j], watermarks.get(j.stream)
             if span is None or watermark is None or event_time + span >= watermark:
                 return False

@@ -57,7 +57,7 @@ def choose_bootstraps(before: Topology, after: Topology, state: RetainedState, n
     for store in after.stores:
         is_new = store.id not in before.store or store.owner in new_queries
         has_history = store.stream in retained or store.owner is None or new_queries.get(store.owner, True)
-        if store.stream is None or not is_new or not has_history:
+        if store.stream is None or store.stream in after.tables or not is_new or not has_history:
             continue
         key = StoreKey(store.stream, None, store.owner)
         roles = [(q, r) for q in readers(key, after.queries) for r in sorted(q.join.relations) if r.stream == store.stream]

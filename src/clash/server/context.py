@@ -1,0 +1,27 @@
+"""What a server knows of the job beside its run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from clash.job import model
+
+
+@dataclass(frozen=True)
+class JobContext:
+    name: str | None = None
+    checkpoint: str | None = None
+    folder: Path = field(default_factory=Path.cwd)
+    """Which relative paths of sinks count from."""
+    kafka: model.Kafka = field(default_factory=model.Kafka)
+    postgres: model.Postgres | None = None
+    hide: Callable[[Any], Any] = lambda data: data
+    """Replaces values of variables in the texts of plain data that is shown."""
+
+    @staticmethod
+    def of(run: Any) -> JobContext:
+        """Of a program's run."""
+        return JobContext(name=getattr(run, "name", None), checkpoint=getattr(run, "checkpoint", None))
