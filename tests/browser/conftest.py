@@ -18,8 +18,9 @@ FLAGS = (
 SIZES = {"wide": (1440, 900), "narrow": (390, 844)}
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
+    """Ended with its module: while playwright runs, its event loop makes `asyncio.run` impossible in this thread."""
     playwright = pytest.importorskip("playwright.sync_api", reason="pip install playwright")
     program = get("chromium")
     with playwright.sync_playwright() as started:

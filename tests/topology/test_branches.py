@@ -209,7 +209,13 @@ class _World:
             self._step(child, arrivals, found, read)
 
     def _may_read(self, query: str, read: tuple[tuple[str, int], ...], arrivals: Mapping[Relation, int]) -> None:
-        """An intermediate store's row has a query's columns only if it was completed while the query was asked."""
+        """An intermediate store's row has a query's columns only if it was completed while the query was asked.
+
+        The tuples are live in the stores of the query that the walk is for; stores of another owner may never have had them.
+        """
+        owner = _owner(self.plan, self.queries[query])
+        if any(at < self.oldest(relation, owner) for relation, at in arrivals.items()):
+            return
         added = self.past.added.get(query, 0)
         for mir, at in read:
             if added > self.past.introduced.get(mir, 0):
