@@ -38,7 +38,7 @@ def test_twenty_queries_over_ten_streams(server: Server, open_page: Any, screens
     assert overlaps == []
     screenshot(page, f"large-{theme}-{size}")
     page.locator(".row").nth(2).click()
-    page.locator(".node.query").wait_for()
+    page.locator(".node.query").wait_for()  # exactly one: the others are hidden
     assert page.locator(".node.step").count() < 20
     screenshot(page, f"large-picked-{theme}-{size}")
 
@@ -50,7 +50,7 @@ def _overlap(a: dict[str, float], b: dict[str, float]) -> bool:
 
 def test_text_is_never_markup(server: Server, open_page: Any) -> None:
     page = open_page(server.url)
-    assert HOSTILE in page.locator("#job").text_content(timeout=30_000)
+    page.locator("#job", has_text=HOSTILE).wait_for()
     for view in ("queries", "batches", "state", "plans", "topology"):
         page.goto(f"{server.address}/#{view}")
         page.locator("main > *").wait_for()

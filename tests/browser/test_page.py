@@ -162,6 +162,7 @@ def test_a_query_is_checked_added_replaced_and_removed(job: Job, open_page: OPEN
     count(form, 0)
     row.get_by_role("button", name="Remove").click()
     form.get_by_role("button", name="Remove query").click()
+    has_text(page.locator(".toast").last, "ends with the next epoch")
     job.deliver()
     count(page.locator("tbody tr", has_text="more"), 0)
     assert "more" not in job.run.queries
