@@ -47,7 +47,7 @@ def test_the_choice_does_not_flip_at_the_limit(before: bool) -> None:
 def test_the_driver_does_small_batches_itself() -> None:
     choice = TaskChoice()
     assert choice.is_for_driver(1_000)
-    assert not choice.is_for_driver(20_000)
+    assert not choice.is_for_driver(40_000)
     choice.had_too_many_matches(1_000)
     assert not choice.is_for_driver(1_000)
     assert choice.is_for_driver(10)

@@ -57,3 +57,12 @@ def test_reports_travel_in_small_pieces() -> None:
     assert [len(each) > 1 for each in pieces] == [False, False, True]
     assert all(len(base64.b64encode(piece)) < 8180 for each in pieces for piece in each)  # what Py4J sends in one write, with its prefix
     assert from_pieces(piece for each in pieces for piece in each) == [bytes(report) for reports in tasks for report in reports]
+
+
+def test_long_reports_are_left_in_files(tmp_path: Path) -> None:
+    tasks = [[b'{"a": 1}'], [random.Random(1).randbytes(3 * PIECE).hex().encode(), b"{}"], [b"[]"]]
+    pieces = [list(to_pieces(reports, PayloadWriter(str(tmp_path), 1, number))) for number, reports in enumerate(tasks)]
+    assert [len(each) for each in pieces] == [1, 1, 1]
+    assert [path.name for path in tmp_path.iterdir()] == ["1-1"]
+    joined = (piece for each in pieces for piece in each)
+    assert from_pieces(joined, PayloadReader(str(tmp_path))) == [report for reports in tasks for report in reports]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Mapping
+from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -39,6 +40,7 @@ from clash.spark.result_handover import sinks_at_start
 from clash.spark.run import Run
 from clash.spark.source_shapes import source_shapes
 from clash.spark.tables import DeclaredTable, Frame, TableReader, declare_table
+from clash.spark.thread_switches import short_switch_interval
 from clash.spark.worker_python import check_worker_python
 from clash.sql import check_view, parse_with_spark, with_views
 from clash.state.checkpoint_lock import lock_checkpoint
@@ -185,8 +187,11 @@ class Engine:
             self._mirs, self._statistics, self._epoch, self._adaptive,
         )  # fmt: skip
         uri = f"{self._checkpoint}/clash"
+        held = ExitStack()
         lock = lock_checkpoint(open_storage(uri))
+        held.callback(lock.release)
         try:
+            held.enter_context(short_switch_interval())
             half = SparkHalf(f"{self._checkpoint}/spark")
             timezone = str(self._spark.conf.get("spark.sql.session.timeZone"))
             check, reader = partial(self._check_start, half=half), TableReader(self._tables)
@@ -194,9 +199,9 @@ class Engine:
             half.remove_unsealed()
             ship_package(self._spark.sparkContext)
             launcher = QueryLauncher(half, self._frames, available_now, interval, self._name)
-            self._run = Run(self._spark, coordinator, launcher, self._sinks, self._tables, self._declare, lock.release, self._views)
+            self._run = Run(self._spark, coordinator, launcher, self._sinks, self._tables, self._declare, held.close, self._views)
         except BaseException as error:
-            lock.release()
+            held.close()
             if isinstance(error, Exception) and not isinstance(error, ClashError):
                 raise explain_failure(error, folders=WrittenFolders.of(self._spark, f"{self._checkpoint}/spark")) from error
             raise

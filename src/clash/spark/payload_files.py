@@ -27,6 +27,7 @@ from clash.state.paths import storage_error
 
 MIN_BYTES = 32 << 10  # of a payload that pays for its reference
 _REFERENCE = struct.Struct("<iiqq")  # stage, partition, offset, length
+REFERENCE_BYTES = _REFERENCE.size
 _ALIGNMENT = 64  # bytes: a payload begins at a multiple of it, so that the arrays in it stay aligned
 
 

@@ -29,7 +29,7 @@ from clash.spark.configure import is_local
 from clash.spark.direct_source import DirectSource
 from clash.spark.java_classes import jobs
 from clash.spark.job_names import JobNames
-from clash.spark.payload_files import payload_folder
+from clash.spark.payload_files import PayloadReader, payload_folder
 from clash.spark.task_choice import MAX_DRIVER_MATCHES, TaskChoice
 from clash.spark.tasks import framed_round, from_pieces, read_task, whole_batch_task
 from clash.workers.round import TooManyMatchesError
@@ -109,13 +109,14 @@ class RddJobs:
             shuffled = self._shuffle(messages, spec.workers)  # its first RDD is the last one of the stage before it
             self.names.name_stage(spec.batch, f"round {number}")
             messages = self._map_partitions(shuffled, partial(framed_round, text, number, is_last, folder))
-        return self._reports(messages)
+        return self._reports(messages, folder)
 
-    def _reports(self, tasks: Any) -> list[Report]:
-        """Runs the job of which these are the last tasks, and returns what they report."""
+    def _reports(self, tasks: Any, folder: str | None = None) -> list[Report]:
+        """Runs the job of which these are the last tasks, and returns what they report. `folder`: where they leave long reports."""
         collected = tasks.asJavaRDD().collect() if self._jobs is None else self._jobs.collect(self._java_context, tasks, self.names.stage)
         self.names.end_job()
-        return [read_report(line) for line in from_pieces(collected.get(at) for at in range(collected.size()))]
+        reader = None if folder is None else PayloadReader(folder)
+        return [read_report(line) for line in from_pieces((collected.get(at) for at in range(collected.size())), reader)]
 
     def _empty_rdd(self, partitions: int) -> Any:
         """An RDD without rows: it only determines how many ingest tasks run."""

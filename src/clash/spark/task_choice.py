@@ -10,10 +10,10 @@ from __future__ import annotations
 
 _STAGE_SECONDS = 0.017  # to schedule one more stage, to write its messages and to read them
 _PARALLEL_SECONDS = 0.010  # to start more than one task
-_ROW_SECONDS = 3e-6  # of work, before a large batch was measured
+_ROW_SECONDS = 1e-6  # of work, before a large batch was measured
 _MANY_ROWS = 20_000  # of a batch whose work is mostly that of its rows
 MAX_ROWS = 1 << 16  # of a batch in one task, whose messages are all in memory
-_DRIVER_ROWS = 1 << 14  # read and resulting ones, of a batch that the driver does itself
+_DRIVER_ROWS = 1 << 16  # read and resulting ones, of a batch that the driver does itself
 MAX_DRIVER_MATCHES = 1 << 18  # of all steps of a round, after which the driver gives such a batch up
 _WEIGHT = 0.25  # of the last batch in an estimate
 _STICKINESS = 1.25  # the choice changes only if the other one is better by this factor

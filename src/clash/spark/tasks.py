@@ -25,7 +25,7 @@ from clash.protocol.messages import REPORT_KIND, Message, Packed, Payload, packe
 from clash.spark.column_packing import PackedColumns, unpack_streams
 from clash.spark.direct_input import DirectInput, KafkaSlices, read_topics
 from clash.spark.failures import to_travelling
-from clash.spark.payload_files import MIN_BYTES, PayloadReader, PayloadWriter
+from clash.spark.payload_files import MIN_BYTES, REFERENCE_BYTES, PayloadReader, PayloadWriter
 from clash.spark.task_choice import MAX_ROWS
 from clash.workers.ingest import run_ingest
 from clash.workers.round import run_round
@@ -38,6 +38,7 @@ LARGE = 1 << 20  # bytes: a payload of this size is a record batch of its own, s
 # Bytes of a report that the driver fetches by one call, as base64. Py4J sends an answer of more than 8,192 characters in two writes; by
 # Nagle's algorithm the kernel keeps the second one back until the first is acknowledged, which the receiver delays by 40 ms.
 PIECE = 6000
+_IN_FILE = b"\0"  # what zlib writes begins with another byte
 WARM_UP_TASKS = 12  # after which a worker process has loaded all modules and compiled functions that it needs
 
 T = TypeVar("T")
@@ -133,7 +134,7 @@ def framed_round(spec: str, number: int, is_last: bool, folder: str | None, part
         reader = None if folder is None else PayloadReader(folder)
         messages = run_round(BATCH_SPEC.loads(spec), number, partition, (unframed(frame, reader) for frame in frames))
         writer = None if folder is None else PayloadWriter(folder, number, partition)
-        return to_pieces(message.payload for message in messages) if is_last else addressed(messages, writer)
+        return to_pieces((message.payload for message in messages), writer) if is_last else addressed(messages, writer)
 
     return _with_errors(run)
 
@@ -149,16 +150,25 @@ def whole_batch_task(spec: str, source: DirectInput, partition: int, empty: Iter
     return _with_errors(run)
 
 
-def to_pieces(reports: Iterable[Payload]) -> Iterator[bytes]:
-    """Reports, each a line of JSON, compressed and in pieces of at most `PIECE` bytes; `from_pieces` joins those of all tasks."""
+def to_pieces(reports: Iterable[Payload], writer: PayloadWriter | None = None) -> Iterator[bytes]:
+    """Reports, each a line of JSON, compressed and in pieces of at most `PIECE` bytes; `from_pieces` joins those of all tasks. With a
+    writer, what needs several pieces is in its file instead, and a piece of one byte more than a reference names it."""
     text = zlib.compress(b"".join([bytes(packed(report)) + b"\n" for report in reports]), 1)
+    if writer is not None and len(text) > PIECE:
+        text = _IN_FILE + writer.put(text)
+        writer.close()
     return (text[at : at + PIECE] for at in range(0, len(text), PIECE))
 
 
-def from_pieces(pieces: Iterable[bytes]) -> list[bytes]:
+def from_pieces(pieces: Iterable[bytes], reader: PayloadReader | None = None) -> list[bytes]:
     """The reports in the pieces of several tasks, those of one task together and in order."""
     rest, lines = b"".join(pieces), list[bytes]()
     while rest:
+        if reader is not None and rest.startswith(_IN_FILE):
+            end = len(_IN_FILE) + REFERENCE_BYTES
+            lines += zlib.decompress(reader.get(rest[len(_IN_FILE) : end])).splitlines()
+            rest = rest[end:]
+            continue
         stream = zlib.decompressobj()
         lines += stream.decompress(rest).splitlines()
         rest = stream.unused_data
