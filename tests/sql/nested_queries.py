@@ -3,11 +3,17 @@ Spark and DuckDB. Numbers are called k0, k1, …, texts s0, s1, …, so that col
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from random import Random
 
 _STREAMS = {"R": {"a": "number", "b": "number", "name": "text"}, "S": {"a": "number", "b": "number", "name": "text"},
             "T": {"b": "number", "c": "text"}}  # fmt: skip
+COMPUTED = {"number": ("{0} + 1", "{0} + 2"), "text": ("upper({0})",)}
+CONDITIONS = {
+    "number": ("{0} > -2", "{0} > -1", "{0} > 0", "{0} > 1", "{0} > 2", "{0} IN (1, 2, 3)", "{0} + 1 <= 3"),
+    "text": ("{0} LIKE 'a%'", "{0} IS NOT NULL", "coalesce({0}, '') <> 'b'"),
+}
 
 
 @dataclass(frozen=True)
@@ -22,6 +28,9 @@ class Table:
 @dataclass
 class Generator:
     random: Random
+    computed: Mapping[str, Sequence[str]] = field(default_factory=lambda: COMPUTED)
+    """By kind, expressions of a column `{0}`."""
+    conditions: Mapping[str, Sequence[str]] = field(default_factory=lambda: CONDITIONS)
     common: list[Table] = field(default_factory=list)
     names: int = 0
     unions: int = 0
@@ -78,7 +87,7 @@ class Generator:
             kind, plain = found[source]
             name = f"{'k' if kind == 'number' else 's'}{n}"
             computed = n > 0 and self.random.random() < 0.4
-            item = (f"{source} + {n}" if kind == "number" else f"upper({source})") if computed else source
+            item = self.random.choice(self.computed[kind]).format(source) if computed else source
             items.append(f"{item} AS {name}")
             columns[name] = (kind, plain and not computed)
         where = [self._condition(found) for _ in range(self.random.randrange(3))]
@@ -121,6 +130,30 @@ class Generator:
 
     def _condition(self, columns: dict[str, tuple[str, bool]]) -> str:
         name = self.random.choice(list(columns))
-        if columns[name][0] == "text":
-            return self.random.choice([f"{name} LIKE 'a%'", f"{name} IS NOT NULL", f"coalesce({name}, '') <> 'b'"])
-        return self.random.choice([f"{name} > {self.random.randrange(-2, 3)}", f"{name} IN (1, 2, 3)", f"{name} + 1 <= 3"])
+        return self.random.choice(self.conditions[columns[name][0]]).format(name)
+
+
+def grouped_query(generator: Generator) -> str:
+    """Aggregates, DISTINCT or window functions over a random query, and often a SELECT around them."""
+    random = generator.random
+    inner, columns = generator._union(1) if random.random() < 0.3 else generator._select(1)
+    numbers = [f"d.{name}" for name, (kind, _) in columns.items() if kind == "number"]
+    by = random.sample([f"d.{name}" for name in columns], random.randrange(1, len(columns) + 1))
+    value = random.choice(numbers)
+    aggregates = random.sample(["count(*)", f"sum({value})", f"min({value})", f"max({value} + 1)", f"count({value})"], 2)
+    if random.random() < 0.2:
+        grouped = f"SELECT DISTINCT {', '.join(f'{name} AS c{n}' for n, name in enumerate(by))} FROM ({inner}) d"
+        return grouped if random.random() < 0.5 else f"SELECT count(*) AS n FROM ({grouped}) g"
+    items = [*(f"{name} AS c{n}" for n, name in enumerate(by)), *(f"{text} AS a{n}" for n, text in enumerate(aggregates))]
+    if random.random() < 0.3:
+        items.append(f"max({aggregates[0]}) OVER (PARTITION BY {by[0]}) AS w")
+    having = f" HAVING {aggregates[0]} > {random.randrange(3)}" if random.random() < 0.4 else ""
+    grouped = f"SELECT {', '.join(items)} FROM ({inner}) d GROUP BY {', '.join(by)}{having}"
+    around = [
+        "{0}",
+        "SELECT g.a0, g.c0 FROM ({0}) g WHERE g.a0 > 1",
+        "WITH g AS ({0}) SELECT x.c0, y.a0 FROM g x JOIN g y ON x.a0 = y.a0",
+        "WITH g AS ({0}) SELECT g.c0, g.a0 - (SELECT min(a0) FROM g) AS more FROM g",
+        "WITH g AS ({0}) SELECT max(a0) AS m, count(*) AS n FROM g UNION ALL SELECT a0, 1 FROM g",
+    ]
+    return random.choice(around).format(grouped)

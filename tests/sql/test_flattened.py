@@ -131,6 +131,7 @@ _SPARK_ONLY = [
     "SELECT t.a, t.c FROM (SELECT a, b AS k FROM R) t JOIN (SELECT b, c FROM T) t ON k = b", "SELECT 1 AS one FROM R CROSS JOIN R",
     "SELECT R.a, S.a AS sa, T.b AS tb, b FROM (R JOIN S USING (b)) JOIN T USING (b)", "SELECT * FROM R JOIN (S JOIN T USING (b)) USING (b)",
     "SELECT A, d.K FROM (SELECT a, b AS k FROM R) D WHERE k > 0", "SELECT x.k FROM (SELECT a AS k, a AS j, b AS j FROM R) x",
+    "(SELECT a FROM R) UNION ALL SELECT a FROM S", "((SELECT a FROM R) UNION ALL (SELECT b FROM T)) UNION ALL (SELECT a FROM S WHERE b > 0)",
 ]  # fmt: skip
 
 

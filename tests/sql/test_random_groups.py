@@ -21,35 +21,10 @@ from clash.model.query import Query
 from clash.sql import parse_query
 
 from .evaluate import run
-from .nested_queries import Generator
+from .nested_queries import Generator, grouped_query
 from .test_semantics import _PLAIN, _duck, _tables
 
 _TYPES = {"bigint": pa.int64(), "int": pa.int32(), "string": pa.string(), "boolean": pa.bool_()}
-
-
-def _text(random: Random) -> str:
-    generator = Generator(random)
-    inner, columns = generator._union(1) if random.random() < 0.3 else generator._select(1)
-    numbers = [f"d.{name}" for name, (kind, _) in columns.items() if kind == "number"]
-    by = random.sample([f"d.{name}" for name in columns], random.randrange(1, len(columns) + 1))
-    value = random.choice(numbers)
-    aggregates = random.sample(["count(*)", f"sum({value})", f"min({value})", f"max({value} + 1)", f"count({value})"], 2)
-    if random.random() < 0.2:
-        grouped = f"SELECT DISTINCT {', '.join(f'{name} AS c{n}' for n, name in enumerate(by))} FROM ({inner}) d"
-        return grouped if random.random() < 0.5 else f"SELECT count(*) AS n FROM ({grouped}) g"
-    items = [*(f"{name} AS c{n}" for n, name in enumerate(by)), *(f"{text} AS a{n}" for n, text in enumerate(aggregates))]
-    if random.random() < 0.3:
-        items.append(f"max({aggregates[0]}) OVER (PARTITION BY {by[0]}) AS w")
-    having = f" HAVING {aggregates[0]} > {random.randrange(3)}" if random.random() < 0.4 else ""
-    grouped = f"SELECT {', '.join(items)} FROM ({inner}) d GROUP BY {', '.join(by)}{having}"
-    around = [
-        "{0}",
-        "SELECT g.a0, g.c0 FROM ({0}) g WHERE g.a0 > 1",
-        "WITH g AS ({0}) SELECT x.c0, y.a0 FROM g x JOIN g y ON x.a0 = y.a0",
-        "WITH g AS ({0}) SELECT g.c0, g.a0 - (SELECT min(a0) FROM g) AS more FROM g",
-        "WITH g AS ({0}) SELECT max(a0) AS m, count(*) AS n FROM g UNION ALL SELECT a0, 1 FROM g",
-    ]
-    return random.choice(around).format(grouped)
 
 
 def _answer(query: Query, tables: dict[str, list[dict[str, Any]]]) -> Counter[tuple[Any, ...]]:
@@ -69,7 +44,7 @@ def _answer(query: Query, tables: dict[str, list[dict[str, Any]]]) -> Counter[tu
 @settings(max_examples=80)
 @given(st.integers(0, 10**9), _tables)
 def test_results_are_duckdbs(seed: int, tables: dict[str, list[dict[str, Any]]]) -> None:
-    text = _text(Random(seed))
+    text = grouped_query(Generator(Random(seed)))
     try:
         query = parse_query("q", text, _PLAIN)
     except QueryError as error:

@@ -56,7 +56,7 @@ def _parse_select(source: QuerySource) -> exp.Select:
     if isinstance(statement, exp.SetOperation):
         if not is_union_all(statement):
             raise set_operation_error(source, statement)
-        statement = _as_select(statement)
+        statement = _as_select(statement, source)
     if isinstance(statement, exp.Subquery):
         raise source.error(statement, "a query in parentheses is not supported", "write it without the parentheses")
     if not isinstance(statement, exp.Select):
@@ -66,11 +66,11 @@ def _parse_select(source: QuerySource) -> exp.Select:
     return statement
 
 
-def _as_select(union: exp.SetOperation) -> exp.Select:
-    """`SELECT * FROM (… UNION ALL …)`."""
+def _as_select(union: exp.SetOperation, source: QuerySource) -> exp.Select:
+    """`SELECT * FROM (… UNION ALL …)`. The parser keeps no range of a union whose first SELECT is in parentheses: it is all of the text."""
     common = union.args.pop("with_", None)
     select = exp.Select(expressions=[exp.Star()], from_=exp.From(this=exp.Subquery(this=union)), with_=common)
-    select.meta[TEXT_RANGE] = union.meta[TEXT_RANGE]
+    select.meta[TEXT_RANGE] = union.meta.get(TEXT_RANGE, (source.tokens[0].start, source.tokens[-1].end + 1))
     return select
 
 
