@@ -21,10 +21,19 @@ import pytest
 from typer.testing import CliRunner
 
 from clash.cli.client import Client
+from clash.cli.demo_data import WAREHOUSES
 from clash.cli.main import app
 from clash.server.connection import find_connection
 
 CLASH = [sys.executable, "-c", "from clash.cli.main import main; main()"]
+TABLE = """
+tables:
+  warehouses: { format: csv, path: ./warehouses, schema: "name string, city string" }
+queries:
+  from_city:
+    sql: SELECT s.shipment_id, w.city FROM shipments s JOIN warehouses w ON s.warehouse = w.name
+    sink: { parquet: ./out/from_city }
+"""
 PAIR = "SELECT o.order_id, s.warehouse FROM orders o JOIN shipments s USING (order_id)"
 SECRET = "hunter2secret"
 
@@ -45,6 +54,13 @@ def put_more(folder: Path, number: int) -> None:
         hidden = folder / "in" / stream / f".{number:05d}-more.parquet"
         pq.write_table(rows, hidden)
         hidden.rename(hidden.with_name(hidden.name[1:]))
+
+
+def put_table(folder: Path, version: str) -> None:
+    """The table of warehouses, whose cities are of this version."""
+    (folder / "warehouses").mkdir(exist_ok=True)
+    rows = "".join(f"{name},{version} {name}\n" for name in WAREHOUSES)
+    (folder / "warehouses" / "rows.csv").write_text(rows)
 
 
 def wait_for(what: Any, process: subprocess.Popen[str]) -> Any:
@@ -76,6 +92,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     call("init", made)
     job = (made / "job.yaml").read_text()
     job = job.replace("{ spark.driver.memory: 2g }", '{ spark.driver.memory: 1g, clash.test.password: "${CLASH_TEST_PASSWORD}" }')
+    job = job.replace("\nqueries:\n", TABLE)
+    put_table(made, "old")
     (made / "job.yaml").write_text(job.replace("checkpoint: ./state ", 'checkpoint: "./${CLASH_TEST_PASSWORD}" '))
     return made
 
@@ -118,6 +136,8 @@ def _use_every_command(folder: Path, client: Client) -> None:
     assert "in effect" in changed(folder, 2, "query", "replace", "pair", PAIR.replace("warehouse", "shipment_id"))
     assert "in effect" in changed(folder, 3, "query", "remove", "pair")
     assert "in effect" in changed(folder, 4, "rescale", 3)
+    put_table(folder, "new")
+    assert "refresh warehouses: in effect" in changed(folder, 5, "table", "refresh", "warehouses")
     assert "query pair added" in call("generations", *here)
     assert len(call("results", "paid", "-n", 5, "--json", *here).splitlines()) == 5
     for path in ("status", "topology", "queries", "generations", "openapi.json", "results/fulfilment?last=2"):
@@ -137,7 +157,7 @@ def _change_the_file_and_submit_it(folder: Path) -> None:
     assert "query late_pair added" in difference
     assert "workers 3 → 4" in difference
     assert "query late_pair adds" in difference
-    put_more(folder, 500)
+    put_more(folder, 900)
     submit = Path(sys.executable).with_name("spark-submit")
     ended = subprocess.run(
         [str(submit), "--master", "local[1]", call("script").strip(), str(job), "--once", "--no-ui", "--json"],
@@ -154,5 +174,10 @@ def _change_the_file_and_submit_it(folder: Path) -> None:
         expected = connection.execute(
             f"{(folder / 'fulfilment.sql').read_text()} WHERE greatest({times}) - least({times}) <= INTERVAL 10 MINUTE ORDER BY ALL"
         ).fetchall()
+        connection.execute(f"CREATE VIEW from_city AS FROM read_parquet('{folder}/out/from_city/*.parquet')")
+        versions = connection.execute("SELECT DISTINCT left(city, 3), right(city, -4) FROM from_city ORDER BY ALL").fetchall()
+        joined = connection.execute("SELECT (SELECT count(*) FROM from_city), (SELECT count(*) FROM shipments)").fetchall()
         found = connection.execute(f"FROM read_parquet('{folder}/out/fulfilment/*.parquet') ORDER BY ALL").fetchall()
     assert found == expected
+    assert versions == sorted((version, name) for version in ("old", "new") for name in WAREHOUSES)
+    assert joined[0][0] == joined[0][1]

@@ -69,6 +69,7 @@ def test_every_command(server: Server, run: FakeRun, tmp_path: Path) -> None:
     assert run.options["history"] is False
     assert json.loads(call("query", "remove", "sent", "--json", *here))["change"] == "remove sent"
     assert "rescale to 3" in call("rescale", 3, *here)
+    assert "refresh customers: in effect from batch 8 on" in call("table", "refresh", "customers", *here)
     assert "start" in call("generations", *here)
     assert json.loads(call("generations", "--json", *here))[0]["generation"] == 0
     assert "1152921504606846976" in call("results", "paid", *here)
@@ -94,6 +95,7 @@ def test_what_the_run_refuses(server: Server, tmp_path: Path) -> None:
     assert "hint: write SELECT" in call("what-if", "SELEC", *here, code=2)
     assert "not allowed" in call("query", "remove", "../x", *here, code=2)
     assert "unknown query" in call("results", "nothing", *here, code=2)
+    assert "unknown table" in call("table", "refresh", "nothing", *here, code=2)
     assert "a query has one text" in call("query", "add", "x", *here, code=2)
     assert "a value that --window does not take" in call("query", "add", "x", SQL, "--window", "orders", *here, code=2)
     assert "not what this address takes" in call("query", "add", "x", SQL, "--sink", "{foreach: f}", *here, code=2)

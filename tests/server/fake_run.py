@@ -39,6 +39,7 @@ class FakeRun:
         self._lock = Lock()
         self.options: dict[str, Any] = {}
         self.exception: ClashError | None = None
+        self.unreadable: ClashError | None = None
         self.progress = json.loads(json.dumps(PROGRESS))
         self.queries = {"paid": "SELECT * FROM orders JOIN payments USING (order_id)"}
         self.complete_from = {"paid": 0}
@@ -76,6 +77,13 @@ class FakeRun:
 
     def rescale(self, workers: int) -> FakeChange:
         return FakeChange(f"rescale to {workers}")
+
+    def refresh(self, table: str) -> FakeChange:
+        if table != "customers":
+            raise UnknownNameError("unknown table", repr(table), "tables are customers")
+        if self.unreadable is not None:
+            raise self.unreadable
+        return FakeChange(f"refresh {table}")
 
     def what_if(self, text: str, **options: Any) -> Any:
         self._check("what_if", text, options)

@@ -15,7 +15,7 @@ from tests.server.conftest import TOKEN
 from tests.server.fake_run import FakeRun
 
 from clash import sinks
-from clash.errors import ClashError
+from clash.errors import ClashError, DataError
 from clash.server import app
 from clash.server.access import Access
 from clash.server.limits import MAX_BODY, MAX_SQL
@@ -55,6 +55,14 @@ def test_adding_replacing_removing(client: TestClient, run: FakeRun) -> None:
     assert client.delete("/api/queries/sent").json()["change"] == "remove sent"
     assert [*run.queries] == ["paid"]
     assert client.post("/api/workers", json={"workers": 8}).json()["change"] == "rescale to 8"
+
+
+def test_a_table_is_refreshed(client: TestClient, run: FakeRun) -> None:
+    assert client.post("/api/tables/customers/refresh?wait=5").json() == {"change": "refresh customers", "batch": 8, "complete_from": None}
+    assert problem(client.post("/api/tables/nothing/refresh"), 404)["what"] == "unknown table"
+    problem(client.get("/api/tables/customers/refresh"), 405)
+    run.unreadable = DataError("table customers cannot be read", "the file is gone", "put it back")
+    assert problem(client.post("/api/tables/customers/refresh"), 422)["detail"] == "the file is gone"
 
 
 def test_a_sink_counts_from_the_folder_of_the_job(client: TestClient, run: FakeRun) -> None:

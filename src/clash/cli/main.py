@@ -28,6 +28,7 @@ app.command("run", epilog=run_job.EXIT_CODES, rich_help_panel=_JOBS)(run_job.run
 app.command("status", rich_help_panel=_RUNS)(remote.status)
 app.command("queries", rich_help_panel=_RUNS)(remote.queries)
 app.add_typer(remote.query_app, name="query", rich_help_panel=_RUNS)
+app.add_typer(remote.table_app, name="table", rich_help_panel=_RUNS)
 app.command("what-if", rich_help_panel=_RUNS)(remote.what_if)
 app.command("rescale", rich_help_panel=_RUNS)(remote.rescale)
 app.command("results", rich_help_panel=_RUNS)(remote.results)

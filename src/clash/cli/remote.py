@@ -1,4 +1,4 @@
-"""Commands against a run: status, queries, query add|replace|remove, rescale, results, generations, what-if."""
+"""Commands against a run: status, queries, query add|replace|remove, table refresh, rescale, results, generations, what-if."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from clash.cli.target import DEFAULT, Json, Target, TokenFile, connect
 from clash.errors import OptionError
 
 query_app = typer.Typer(no_args_is_help=True, help="Add, replace or remove a query of a run.")
+table_app = typer.Typer(no_args_is_help=True, help="Read a reference table of a run again.")
 _WAIT = 30  # seconds that a change is waited for, unless --wait says otherwise
 _POLL = 1.0  # seconds between two looks at results that are followed
 
@@ -89,6 +90,17 @@ def remove(name: _Name, wait: _Wait = _WAIT, job: Target = DEFAULT, token_file: 
     from clash.cli.client import escape
 
     _show_change(connect(job, token_file).send("DELETE", f"/api/queries/{escape(name)}?wait={wait}"), as_json)
+
+
+@table_app.command("refresh", epilog="For example: clash table refresh customers")
+def refresh(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="The name of the table.")],
+    wait: _Wait = _WAIT, job: Target = DEFAULT, token_file: TokenFile = None, as_json: Json = False,
+) -> None:  # fmt: skip
+    """Read a table of a run again. Rows that come from then on join what was read; results that were given stay."""
+    from clash.cli.client import escape
+
+    _show_change(connect(job, token_file).send("POST", f"/api/tables/{escape(name)}/refresh?wait={wait}"), as_json)
 
 
 def rescale(
@@ -212,7 +224,7 @@ def _show_change(found: dict[str, Any], as_json: bool) -> None:
     if as_json:
         return _print(found)
     when = (
-        "waits for the next epoch boundary, which comes with new rows"
+        "waits for new rows, which bring the next batch and the next epoch boundary"
         if found["batch"] is None
         else f"in effect from batch {found['batch']} on"
     )

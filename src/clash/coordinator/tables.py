@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from clash.coordinator.control.changes import Change
 from clash.coordinator.table_files import TableRead, columns_of, read_rows, write_version
-from clash.errors import CheckpointError, ClashError, OptionError
+from clash.errors import CheckpointError, ClashError, UnknownNameError
 from clash.hints import did_you_mean, listed
 from clash.model.statistics import Statistics
 from clash.model.stream import Stream
@@ -212,11 +212,11 @@ class InitialReads:
 
 
 def table_named(tables: Iterable[Stream], name: str) -> Stream:
-    """OptionError if there is no such table."""
+    """UnknownNameError if there is no such table."""
     by_name = {table.name: table for table in tables}
     if not isinstance(name, str) or name not in by_name:
         hint = f"tables are {listed(by_name)}" if by_name else 'declare one with engine.table("name", df)'
-        raise OptionError("unknown table", repr(name), did_you_mean(str(name), by_name, hint))
+        raise UnknownNameError("unknown table", repr(name), did_you_mean(str(name), by_name, hint))
     return by_name[name]
 
 

@@ -81,6 +81,7 @@ def document() -> Schema:
 def _paths() -> Schema:
     name = _parameter("name", "path", {"type": "string", "pattern": NAME_PATTERN}, "The name of a query.")
     query = _parameter("query", "path", {"type": "string", "pattern": NAME_PATTERN}, "The name of a query.")
+    table = _parameter("name", "path", {"type": "string", "pattern": NAME_PATTERN}, "The name of a table.")
     wait = _parameter("wait", "query", {"type": "integer", "minimum": 0, "maximum": 60}, "Seconds to wait until the change is in effect.")
     last = _parameter("last", "query", {"type": "integer", "minimum": 1, "maximum": 1000}, "So many results, at most.")
     after = _parameter("after", "query", {"type": "integer", "minimum": -1, "maximum": 2**53}, "Of later batches only.")
@@ -97,6 +98,9 @@ def _paths() -> Schema:
         },
         "/api/what-if": {"post": _operation("What one more query would cost, share and store.", _WHAT_IF, body="QueryText")},
         "/api/workers": {"post": _operation("Another number of workers.", _CHANGE, [wait], "Workers", status="202")},
+        "/api/tables/{name}/refresh": {
+            "post": _operation("Reads a table again; the answer comes when it is read.", _CHANGE, [table, wait], status="202")
+        },
         "/api/generations": {"get": _operation("Every plan so far, oldest first.", {"type": "array", "items": _OBJECT})},
         "/api/results/{query}": {"get": _operation("The last results of a query.", _RESULTS, [query, last, after])},
         "/api/history": {"get": _operation("The last batches, oldest first.", {"type": "array", "items": _OBJECT}, [after])},

@@ -1,4 +1,5 @@
-"""`/api`: what is read of a run and what is changed. A change is accepted (202) and takes effect at the next epoch boundary."""
+"""`/api`: what is read of a run and what is changed. A change is accepted (202) and takes effect at the next epoch boundary; a
+refreshed table with the next batch."""
 
 from __future__ import annotations
 
@@ -50,6 +51,7 @@ class Api:
             Route("/api/queries/{name}", _by_method(PUT=self.replace_query, DELETE=self.remove_query), methods=["PUT", "DELETE"]),
             Route("/api/what-if", self.what_if, methods=["POST"]),
             Route("/api/workers", self.rescale, methods=["POST"]),
+            Route("/api/tables/{name}/refresh", self.refresh_table, methods=["POST"]),
             Route("/api/results/{query}", self.results, methods=["GET"]),
             Route("/api/history", self.history, methods=["GET"]),
             Route("/api/events", self.events, methods=["GET"]),
@@ -119,6 +121,9 @@ class Api:
     async def rescale(self, request: Request) -> Response:
         body = parse_body(Workers, await read_json(request))
         return await self._accepted(request, lambda: self._run.rescale(body.workers))
+
+    async def refresh_table(self, request: Request) -> Response:
+        return await self._accepted(request, lambda: self._run.refresh(request.path_params["name"]))
 
     async def what_if(self, request: Request) -> Response:
         body = parse_body(QueryText, await read_json(request))
