@@ -50,6 +50,8 @@ ARITHMETIC += [
     "i + NULL",
     "1 / 3", "2 + i * 3 - j", "c * (1 - d)", "c * (1 - n) * (1 + n)", "(c - d) / 100", "c % 7", "x % 2", "-x % 3.5D", "i + 1.5",
     "l * 1.5D",
+    "CAST('70000000000000000000000000000000000000' AS decimal(38,0)) % CAST('0.03' AS decimal(10,2))",
+    "CAST('70000000000000000000000000000000000000' AS decimal(38,0)) % CAST('0.3' AS decimal(10,1)) * n",
     "abs(i - j)", "round(c / d, 2)", "round(x / 3, 4)", "e / g", "e / 3", "g * g * g",
 ]  # fmt: skip
 
@@ -127,12 +129,15 @@ CALENDAR = [
     "to_timestamp(s)", "unix_date(day)", "date_from_unix_date(h)", "unix_seconds(ts)", "unix_millis(ts)", "unix_micros(ts)",
     "timestamp_seconds(i)", "timestamp_seconds(l)", "timestamp_millis(l)", "timestamp_micros(l)", "timestamp_millis(h)",
     "date_part('doy', day)", "date_part('seconds', ts)", "year(day + INTERVAL 1 MONTH)", "day > DATE '2024-01-31' + INTERVAL 1 MONTH",
-    "to_unix_timestamp(ts)", "date_add(NULL, 1)", "date_add(day, NULL)", "date_trunc('DAY', ts) = ts",
+    "datepart('week', day)", "datepart('hour', ts)", "to_unix_timestamp(ts)", "date_add(NULL, 1)", "date_add(day, NULL)",
+    "date_trunc('DAY', ts) = ts",
 ]  # fmt: skip
 
+_MADE = ("make_date", "date_sub", "date_add", "timestamp_seconds", "timestamp_millis", "timestamp_micros", "date_from_unix_date", "s)")
 CALENDAR_IN_ZONES = [
     text for text in CALENDAR
-    if "(ts" in text or " ts" in text or text.startswith("ts ") or ("day" in text and ("date_trunc" in text or "HOURS" in text))
+    if any(name in text for name in _MADE)
+    or "(ts" in text or " ts" in text or text.startswith("ts ") or ("day" in text and ("date_trunc" in text or "HOURS" in text))
 ]  # fmt: skip
 
 NUMBERS = [f"{a} div {b}" for a, b in (("i", "j"), ("t", "h"), ("l", "m"), ("i", "7"), ("l", "t"), ("-7", "j"))]

@@ -20,6 +20,7 @@ _MAX_PRECISION = 38
 _MAX_WIDE_PRECISION = 76  # of Arrow's decimal256
 _QUOTIENT_SCALE = 39  # Spark rounds a quotient to this scale first, then to the result's scale
 _PRODUCT_DIGITS = 39  # Spark rounds a product to this many digits first
+_QUOTIENT_DIGITS = 39  # of the whole quotient, without zeros at its end, beyond which Spark computes no remainder
 _MAX_SINGLE_ROUNDING_SCALE = 30  # up to this scale rounding twice equals rounding once, except for one quotient in 10**8
 _INT64_DIGITS = 18  # every number of so many digits fits 64 bits
 _LOW_WORD = (1 << 64) - 1
@@ -122,7 +123,7 @@ def compute(op: str, a: Value, b: Value, target: pa.DataType) -> Value:
     else:
         scale = max(s, t)
         x, y = x * 10 ** (scale - s), y * 10 ** (scale - t)
-        result = x + y if op == "+" else x - y if op == "-" else np.abs(x) % np.abs(y) * np.where((x < 0).astype(bool), -1, 1)
+        result = x + y if op == "+" else x - y if op == "-" else _remainders(x, y, valid)
     if valid is not None:
         result = np.where(valid.to_numpy(zero_copy_only=False), result, 0)
     return from_unscaled(round_half_up(result, scale - target.scale), valid, target)
@@ -174,6 +175,18 @@ def _quotients(x: Integers, y: Integers) -> Integers:
     dividend, divisor = np.abs(x), np.abs(y)
     quotients: Integers = (2 * dividend + divisor) // (2 * divisor) * sign
     return quotients
+
+
+def _remainders(x: Integers, y: Integers, valid: pa.Array | None) -> Integers:
+    """x % y, with the sign of x. As Java, on which Spark relies, it refuses quotients with too many significant digits."""
+    dividend, divisor = np.abs(x), np.abs(y)
+    if dividend.dtype == object:
+        quotients = dividend // divisor if valid is None else np.where(valid.to_numpy(zero_copy_only=False), dividend // divisor, 0)
+        if any(len(str(quotient).rstrip("0")) > _QUOTIENT_DIGITS for quotient in quotients[quotients >= 10**_QUOTIENT_DIGITS]):
+            detail = f"the quotient has more than {_QUOTIENT_DIGITS} digits"
+            raise DataError("a remainder of decimals cannot be computed", detail, "CAST to narrower decimals or to double")
+    remainders: Integers = dividend % divisor * np.where((x < 0).astype(bool), -1, 1)
+    return remainders
 
 
 def _round_products(products: Integers) -> Integers:
