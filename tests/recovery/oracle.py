@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -49,13 +49,13 @@ class Expected:
         return Counter(row for batch, row in self._late[stream] if batch <= last)
 
 
-def read_by(checkpoint: Path, files: int) -> dict[str, list[int]]:
+def read_by(checkpoint: Path, files: int, streams: Iterable[str] = shapes.COLUMNS) -> dict[str, list[int]]:
     """Per stream, the batch of each file, by Spark's own record. Mostly file b is batch b; but a run that is stopped while Spark looks
     for files has them on record already, and the next batch reads one file more. Files that have not been read yet come after all others.
     """
     offsets = {int(file.name): OffsetEntry.parse(file.read_bytes()).lines for file in (checkpoint / "spark" / "offsets").glob("[0-9]*")}
     found: dict[str, list[int]] = {}
-    for at, stream in enumerate(shapes.COLUMNS):
+    for at, stream in enumerate(streams):
         ends = [(json.loads(lines[at])["logOffset"], batch) for batch, lines in sorted(offsets.items()) if lines[at] != NO_OFFSET]
         found[stream] = [min((batch for end, batch in ends if end >= file), default=UNREAD + file) for file in range(files)]
     return found
