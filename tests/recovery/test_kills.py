@@ -21,8 +21,10 @@ from .process import Process, Reader, running
 CHANGING = ("after-generation", "before-sources", "between-sources")  # played in test_changes.py
 TRANSACTION = ("before-transaction", "in-transaction", "after-transaction")  # played in test_kafka.py
 OUTER = ("before-outer-sink", "after-outer-sink")  # played in test_outer_queries.py
+PROJECTION = ("before-projection", "projection-results", "after-projection")  # played in test_projections.py
+TABLES = ("after-table-files",)  # played in test_tables.py
 WORKER = ("ingest-start", "ingest-end", "round-start", "round-stored", "round-results", "round-end")
-DRIVER = tuple(sorted(failpoints.NAMES - {*WORKER, *CHANGING, *TRANSACTION, *OUTER}))
+DRIVER = tuple(sorted(failpoints.NAMES - {*WORKER, *CHANGING, *TRANSACTION, *OUTER, *PROJECTION, *TABLES}))
 QUICK = ("before-manifest", "after-manifest", "after-publish")
 
 
