@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -27,14 +28,14 @@ class Found:
 
 
 class Survey:
-    """`found` has all queries of the suite, by name."""
+    """`found` has all queries of the suite, by name, or those named by `only`."""
 
-    def __init__(self, spark: Any, jar: Path, suite: str) -> None:
+    def __init__(self, spark: Any, jar: Path, suite: str, only: Collection[str] = ()) -> None:
         self._spark, self._schema = spark, schema(jar, suite)
         self._frames = {table: empty_stream(spark, columns) for table, columns in self._schema.items()}
         for table, columns in self._schema.items():
             spark.createDataFrame([], ", ".join(f"`{name}` {kind}" for name, kind in columns.items())).createOrReplaceTempView(table)
-        self.texts = {name: without_order(text) for name, text in texts(jar, suite).items()}
+        self.texts = {name: without_order(text) for name, text in texts(jar, suite).items() if not only or name in only}
         with tempfile.TemporaryDirectory() as folder:
             engine = clash.Engine(spark, folder)
             for table, frame in self._frames.items():
@@ -73,7 +74,7 @@ class Survey:
             frames[name] = empty_stream(self._spark, _columns(found))
         streams = {name: Stream.of(name, _columns(frame.schema)) for name, frame in frames.items()}
         try:
-            parse_with_spark("core", core.text, streams, None, ExpressionTypes(frames))
+            parse_with_spark("core", core.text, streams, None, ExpressionTypes(self._spark, frames, {}))
         except clash.ClashError as error:
             return refusal(error)
         return ""
