@@ -22,6 +22,7 @@ from clash.coordinator.inspection import result_schema
 from clash.errors import QueryError
 from clash.model.outer_query import GROUPS, JOIN_CORE, OutputMode
 from clash.model.query import Query
+from clash.sql.outputs import TWO_OF_ONE_NAME
 
 BATCH = "_batch"  # the column that says in which batch of the outer query a row was updated
 TIME, IS_TIME = "time", "is_time"
@@ -95,7 +96,7 @@ def check_outer(spark: Any, query: Query, mode: OutputMode, forgets: bool) -> An
     names = [field.name.lower() for field in schema.fields]
     twice = next((name for at, name in enumerate(names) if name in names[:at] or name == BATCH), None)
     if twice is not None:
-        raise QueryError(f"two outputs are called {twice}", f"query {query.name}", "name them apart with AS")
+        raise QueryError(f"two outputs are called {twice}", f"query {query.name}", TWO_OF_ONE_NAME)
     return schema
 
 

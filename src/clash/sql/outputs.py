@@ -1,7 +1,8 @@
 """Pass: the SELECT list to named outputs.
 
-Spark allows two result columns of one name but cannot write them to a file. Here `*` calls a column that several tables have
-`table_column`, and explicit names must differ. In a derived table they may be equal, as in Spark: a name that refers to two is refused.
+Spark allows two result columns of one name, and refuses to write them to files, which is what becomes of every result. Here `*` calls a
+column that several tables have `table_column`, and explicit names must differ. In a derived table they may be equal, as in Spark: a name
+that refers to two is refused.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from clash.sql.normal_form import normalise
 from clash.sql.query_source import QuerySource, Span, keyword
 from clash.sql.scope import Scope, ScopeColumn, as_column
 
+TWO_OF_ONE_NAME = "name them apart with AS: no file has two columns of one name"
 _OPEN, _CLOSE, _ENDS = ("(", "[", "{"), (")", "]", "}"), (",", "FROM", "WHERE", ";")
 
 
@@ -54,7 +56,7 @@ def _of_select(source: QuerySource, select: exp.Select, scope: Scope) -> tuple[O
     for item in items:
         name = item.qualified_name if item.qualified_name and count[item.name.lower()] > 1 else item.name
         if name.lower() in seen:
-            raise source.error(item.node, f"two outputs are called {name}", "name them apart with AS")
+            raise source.error(item.node, f"two outputs are called {name}", TWO_OF_ONE_NAME)
         seen.add(name.lower())
         outputs.append(Output(source.checked_label("an output", name, item.node), normalise(item.expression)))
     return tuple(outputs)
