@@ -119,7 +119,7 @@ def optimize(
     )  # fmt: skip
     declared = None if streams is None else _by_name(streams)
     parsed, used = parse_queries(queries, declared, windows)
-    schemas = declared or used
+    schemas = {**(declared or {}), **used}  # those that are used have the columns that tasks compute
     request = PlanRequest(
         statistics=normal_statistics(statistics, schemas), streams=schemas, windows=windows or {}, declared=declared is not None,
         workers=workers, strategy=strategy, formulation=formulation, cost=cost, layouts=layouts, mirs=mirs,

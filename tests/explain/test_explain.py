@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from xml.etree import ElementTree
 
 import pytest
@@ -10,9 +11,14 @@ from hypothesis import given, settings
 
 import clash
 from clash.explain import explain_dot, explain_html, explain_json, explain_svg, explain_text
+from clash.explain.picture import picture_data
 from clash.explain.shares import share_costs
+from clash.inprocess.engine import NoSpark
+from clash.model.computed import with_computed
 from clash.optimizer import Plan
 from clash.plan.codecs import topology_from_json
+from clash.planner.optimize import plan_queries
+from clash.sql import parse_with_spark
 
 from ..topology.plans import plans
 from .jobs import FOLDER, read_jobs
@@ -105,3 +111,65 @@ def test_unproven_plans_say_how_far_they_may_be_off() -> None:
 def test_independent_names_the_owner_of_each_store() -> None:
     text = clash.optimize({"q1": "R(a), S(a)", "q2": "R(a), T(a)"}, workers=2, strategy="independent").explain()
     assert [name for name in ("q1's R[", "q2's R[", "q2's T[") if name not in text] == []
+
+
+class _Types(NoSpark):
+    """Spark computes any expression over one stream, as text."""
+
+    def of_stream(self, stream: str, expression: str) -> str:
+        return "string"
+
+    def is_read_by_tasks(self, stream: str) -> bool:
+        return False
+
+    def is_decoded_by_tasks(self, stream: str) -> bool:
+        return False
+
+
+def _planned(queries: dict[str, str], streams: list[clash.Stream], rates: dict[str, float]) -> Plan:
+    """As a run plans them: with the columns that Spark computes."""
+    declared = {stream.name: stream for stream in streams}
+    parsed = []
+    for name, text in queries.items():
+        query, computed = parse_with_spark(name, text, declared, None, _Types())
+        declared = with_computed(declared, computed)
+        parsed += query.branches
+    planned = clash.optimize({"q": f"SELECT x.a FROM {streams[0].name} x"}, clash.Statistics(rates=rates), streams=streams, workers=2)
+    return Plan.of(plan_queries(tuple(parsed), replace(planned.request, streams=declared)))
+
+
+def test_what_is_computed_beside_the_joins() -> None:
+    """Spark's part of a plan is in every format, with the rows that it is computed of."""
+    streams = [
+        clash.Stream.of("R", {"a": "bigint", "x": "string"}, window="1 minute"),
+        clash.Stream.of("S", {"a": "bigint"}, window="1 minute"),
+    ]
+    queries = {
+        "hashes": "SELECT R.a FROM R JOIN S ON R.a = S.a WHERE md5(R.x) > 'a'",
+        "keys": "SELECT R.x FROM R JOIN S ON R.a % 5 = S.a % 7",
+        "groups": "SELECT d.a, count(*) AS n FROM (SELECT a FROM R UNION ALL SELECT a FROM S) d GROUP BY d.a",
+    }
+    planned = _planned(queries, streams, {"R": 100, "S": 1000})
+    text = " ".join(planned.explain().split())
+    assert "COMPUTED by Spark, which reads all streams of files for it: tasks read none R._md5" in text
+    assert "COMPUTED by tasks that read the streams R._" in text
+    assert "groups of 1,100 results" in text
+    data = json.loads(planned.explain(format="json"))
+    found = [(part["stream"], part["by"], part["rows"]) for part in data["computed"]]
+    assert sorted(found) == [("R", "spark", 100), ("R", "tasks", 100), ("S", "tasks", 1000)]
+    assert data["computed"][0]["used_by"] == ["hashes"]
+    assert "MD5(" in data["computed"][0]["expression"]
+    assert {q["name"]: q.get("outer_rows") for q in data["queries"]}["groups"] == 1100
+    picture = picture_data(planned, planned.topology)
+    assert [column["by"] for s in picture["streams"] for column in s["computed"]] == ["spark", "tasks", "tasks"]
+    assert {query["name"]: query["in_spark"] for query in picture["queries"]} == {"hashes": [], "keys": [], "groups": ["outer"]}
+    dot = planned.explain(format="dot")
+    assert "Spark computes _md5" in dot
+    assert "Spark runs an outer query over the results" in dot
+    assert "Spark computes _md5" in explain_svg(planned, planned.topology)
+
+
+def test_a_column_of_a_table_moves_no_stream() -> None:
+    streams = [clash.Stream.of("R", {"a": "bigint"}, window="1 minute"), clash.Stream.table("N", {"a": "bigint", "x": "string"})]
+    text = _planned({"q": "SELECT R.a FROM R JOIN N ON R.a = N.a WHERE md5(N.x) > 'a'"}, streams, {}).explain()
+    assert "COMPUTED by Spark, when it reads these tables" in text

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from clash.explain.drawing import EVERYWHERE, LOCAL, Box, describe_stores, forest_boxes
+from clash.explain.drawing import EVERYWHERE, LOCAL, Box, describe_stores, forest_boxes, spark_parts
 from clash.plan.logical import LogicalPlan
 from clash.plan.topology import Topology
 
@@ -16,10 +16,11 @@ def explain_dot(plan: LogicalPlan, topology: Topology) -> str:
         '  rankdir=LR; node [fontname="Helvetica", fontsize=11]; edge [fontname="Helvetica", fontsize=9];',
     ]
     for root in forest_boxes(topology):
-        lines.append(f"  {root.name} [label={_quote(root.label)}, shape=circle];")
+        lines.append(f"  {root.name} [label={_quote(root.label)}, tooltip={_quote(root.tooltip)}, shape=circle];")
         lines += _edges_below(root)
     for query in plan.queries:
-        lines.append(f"  {_query_node(query.name)} [label={_quote(query.name)}, shape=plaintext, fontcolor=blue];")
+        tooltip = f"tooltip={_quote(spark_parts(query))}, " if spark_parts(query) else ""
+        lines.append(f"  {_query_node(query.name)} [label={_quote(query.name)}, {tooltip}shape=plaintext, fontcolor=blue];")
     lines.append('  subgraph cluster_stores { label="stores"; style=dotted;')
     lines += [
         f"    {_quote('store ' + name)} [label={_quote(description)}, shape=cylinder];"

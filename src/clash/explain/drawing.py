@@ -8,7 +8,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from clash.explain.computed import computed_parts
 from clash.explain.wording import number
+from clash.model.query import Query
 from clash.plan.logical import LogicalPlan
 from clash.plan.topology import Edge, ProbeRule, Store, Topology
 
@@ -42,11 +44,15 @@ class Box:
 
 def forest_boxes(topology: Topology) -> tuple[Box, ...]:
     """The roots of the forest: one box per origin."""
+    computed: dict[str, list[str]] = {}
+    for part in computed_parts(topology.streams, topology.queries):
+        by = "Spark computes" if part.by_spark else "tasks compute"
+        computed.setdefault(part.stream, []).append(f"{by} {part.name} = {part.expression}")
     return tuple(
         Box(
             name=origin.label,
             label=str(origin.relation) if origin.owner is None else f"{origin.owner}: {origin.relation}",
-            tooltip=f"tuples of stream {origin.relation.stream}",
+            tooltip="; ".join([f"tuples of stream {origin.relation.stream}", *computed.get(origin.relation.stream, ())]),
             store="",
             travels="",
             position="",
@@ -73,6 +79,15 @@ def describe_stores(plan: LogicalPlan, topology: Topology) -> list[tuple[str, st
         kind = "table " if store.stream in topology.tables else ""
         descriptions.append((store.id, f"{owner}{kind}{store_label(store)}{layouts}, {estimated} rows"))
     return descriptions
+
+
+def spark_parts(query: Query) -> str:
+    """What Spark does behind the join, for a tooltip; "" if it does nothing."""
+    parts = [
+        *(["Spark computes results of joined rows"] if query.projection is not None else []),
+        *(["Spark runs an outer query over the results"] if query.outer is not None else []),
+    ]
+    return "; ".join(parts)
 
 
 def _probe_box(topology: Topology, edge: Edge) -> Box:

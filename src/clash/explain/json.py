@@ -6,6 +6,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
+from clash.explain.computed import ComputedPart, computed_parts, result_rows
 from clash.explain.formats import StrategyCost
 from clash.explain.shares import Shares, share_costs
 from clash.model.layout import Layout
@@ -14,13 +15,14 @@ from clash.plan.codecs import topology_to_data
 from clash.plan.logical import LogicalPlan, ProbeOrder, Step, StorePlan
 from clash.plan.store_names import store_id
 from clash.plan.topology import Topology
+from clash.planner.cardinalities import Sizes
 from clash.topology.trees import Node
 
 
 def explain_json(plan: LogicalPlan, topology: Topology, compared: Sequence[StrategyCost] | None = None) -> str:
     """A JSON object; `version` changes when a key changes its meaning or goes away."""
     shares = share_costs(plan)
-    request = plan.request
+    request, sizes = plan.request, Sizes(plan.request.statistics, dict(plan.streams))
     body: dict[str, Any] = {
         "format": "clash plan",
         "version": 2,
@@ -40,9 +42,12 @@ def explain_json(plan: LogicalPlan, topology: Topology, compared: Sequence[Strat
         "parts": {"probes": shares.probes, "feeds": shares.feeds, "stores": shares.stores, "rounds": shares.rounds},
         "queries": [
             {"name": q.name, "text": q.text, "join": str(q.join), "share": shares.own[q.name], "in_full": shares.full[q.name]}
-            | ({} if q.outer is None else {"outer": q.outer.sql})
-            | ({} if q.projection is None else {"projection": _projection(q.projection)})
+            | ({} if q.outer is None else {"outer": q.outer.sql, "outer_final": q.outer.final, "outer_rows": result_rows(plan, q)})
+            | ({} if q.projection is None else {"projection": _projection(q.projection), "joined_rows": sizes.rows(q.join)})
             for q in plan.queries
+        ],
+        "computed": [
+            _computed(part) | {"rows": request.statistics.rate(part.stream)} for part in computed_parts(plan.streams.values(), plan.queries)
         ],
         "probe_orders": [_order(o, nodes, shares) for o, nodes in zip(plan.probe_orders, shares.forest.paths, strict=True)],
         "stores": [
@@ -56,6 +61,12 @@ def explain_json(plan: LogicalPlan, topology: Topology, compared: Sequence[Strat
             {"strategy": c.strategy, "cost": c.cost, "bound": c.bound, "optimal": c.optimal, "stores": c.stores} for c in compared
         ]
     return json.dumps(body, indent=2, ensure_ascii=False)
+
+
+def _computed(part: ComputedPart) -> dict[str, Any]:
+    """`by`: `spark`, where it reads the stream, or `tasks`."""
+    column = {"name": part.name, "type": part.type, "expression": part.expression}
+    return {"stream": part.stream, **column, "by": part.place, "used_by": list(part.users)}
 
 
 def _projection(projection: Projection) -> dict[str, Any]:

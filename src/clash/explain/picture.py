@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from clash.explain.computed import computed_parts
 from clash.explain.drawing import EVERYWHERE, LOCAL, NETWORK
 from clash.explain.shares import Shares, share_costs
 from clash.model.layout import Layout
-from clash.model.query import query_of
+from clash.model.query import Query, query_of
 from clash.plan.logical import LogicalPlan
 from clash.plan.store_names import store_id
 from clash.plan.topology import Edge, Origin, ProbeRule, Store, Topology
@@ -38,6 +39,10 @@ def picture_data(plan: LogicalPlan, topology: Topology) -> dict[str, Any]:
                 "columns": [*map(list, stream.columns)],
                 "time": stream.time,
                 "window": _seconds(stream.window),
+                "computed": [
+                    {"name": part.name, "expression": part.expression, "by": part.place}
+                    for part in computed_parts([stream], topology.queries)
+                ],
             }
             for stream in topology.streams
         ],
@@ -71,11 +76,17 @@ def _shown_queries(plan: LogicalPlan, shares: Shares) -> list[dict[str, Any]]:
     """The branches of a query with UNION ALL, which are queries to the plan, are one."""
     shown: dict[str, dict[str, Any]] = {}
     for query in plan.queries:
-        entry = shown.setdefault(query_of(query.name), {"name": query_of(query.name), "share": 0.0, "in_full": 0.0, "streams": []})
+        entry = shown.setdefault(query_of(query.name), _new_entry(query))
         entry["share"] += shares.own[query.name]
         entry["in_full"] += shares.full[query.name]
         entry["streams"] = sorted({*entry["streams"], *(relation.stream for relation in query.join.relations)})
     return list(shown.values())
+
+
+def _new_entry(query: Query) -> dict[str, Any]:
+    """`in_spark`: what Spark computes of the joined rows (`projection`), and of the results (`outer`)."""
+    in_spark = [part for part, is_there in (("projection", query.projection), ("outer", query.outer)) if is_there is not None]
+    return {"name": query_of(query.name), "share": 0.0, "in_full": 0.0, "streams": [], "in_spark": in_spark}
 
 
 def _queries(names: Iterable[str]) -> list[str]:

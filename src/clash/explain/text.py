@@ -11,11 +11,11 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from clash.explain import wording
+from clash.explain.computed import ComputedPart, computed_parts, moves_files, result_rows
 from clash.explain.formats import StrategyCost
 from clash.explain.legend import legend
 from clash.explain.shares import Shares, share_costs
 from clash.explain.wording import join_names, number, percent, plural
-from clash.model.expression_text import expression_text
 from clash.model.query import Query, query_of
 from clash.plan.logical import LogicalPlan, ProbeOrder, StorePlan
 from clash.plan.topology import Topology
@@ -60,12 +60,12 @@ def _projections(plan: LogicalPlan) -> list[str]:
 
 
 def _outer_queries(plan: LogicalPlan) -> list[str]:
-    """What Spark computes of the results of a join."""
-    outer = [(query.name, query.outer) for query in plan.queries if query.outer is not None and query.name == query_of(query.name)]
+    """What Spark computes of the results of a join, and of how many."""
+    outer = [(query, query.outer) for query in plan.queries if query.outer is not None and query.name == query_of(query.name)]
     lines = ["OUTER QUERIES that Spark runs over the results of the joins"] if outer else []
-    for name, query in outer:
-        lines += [f"  {name}", *_wrapped_sql(query.sql)]
-        lines += ["  and over all groups", *_wrapped_sql(query.final)] if query.final is not None else []
+    for query, part in outer:
+        lines += [f"  {query.name}   of {number(result_rows(plan, query))} results", *_wrapped_sql(part.sql)]
+        lines += ["  and over all groups", *_wrapped_sql(part.final)] if part.final is not None else []
     return lines
 
 
@@ -200,22 +200,20 @@ def _intermediate_results(plan: LogicalPlan, order_lines: _OrderLines, shares: S
 
 
 def _computed(plan: LogicalPlan) -> list[str]:
-    """Columns that Spark computes where it reads a stream or a table, and those that tasks compute. Of the former, tasks then do not
-    read the stream themselves."""
-    streams = plan.streams.values()
-    by_spark = [(stream.name, name, expression) for stream in streams for name, _, expression in stream.computed]
-    by_tasks = [(stream.name, name, expression_text(expression)) for stream in streams for name, expression in stream.evaluated]
-    read = {plan.streams[of].kind for of, name, _ in by_spark if any(name in query.columns_of(of) for query in plan.queries)}
-    kinds = " and ".join(f"{kind}s" for kind in ("stream", "table") if kind in read)
-    blocks = []
-    for title, columns in (
-        (f"COMPUTED by Spark, which reads these {kinds}", by_spark),
-        ("COMPUTED by tasks that read the streams", by_tasks),
-    ):
-        used = [(f"  {of}.{name}", text) for of, name, text in columns if any(name in query.columns_of(of) for query in plan.queries)]
-        width = max((len(name) for name, _ in used), default=0)
-        blocks.append([title, *(f"{name:<{width}}   {text}" for name, text in used)] if used else [])
+    """Columns that Spark computes where it reads a stream or a table, and those that tasks compute, each with the number of its rows."""
+    parts = computed_parts(plan.streams.values(), plan.queries)
+    by_spark = "which reads all streams of files for it: tasks read none" if moves_files(parts) else "when it reads these tables"
+    blocks = [
+        _computed_columns(plan, f"COMPUTED by Spark, {by_spark}", [part for part in parts if part.by_spark]),
+        _computed_columns(plan, "COMPUTED by tasks that read the streams", [part for part in parts if not part.by_spark]),
+    ]
     return [*blocks[0], *([""] if all(blocks) else []), *blocks[1]]
+
+
+def _computed_columns(plan: LogicalPlan, title: str, parts: Sequence[ComputedPart]) -> list[str]:
+    names = [f"  {part.stream}.{part.name}   of {number(plan.request.statistics.rate(part.stream))} rows" for part in parts]
+    width = max(map(len, names), default=0)
+    return [title, *(f"{name:<{width}}   {part.expression}" for name, part in zip(names, parts, strict=True))] if parts else []
 
 
 def _stores(plan: LogicalPlan, shares: Shares) -> list[str]:
