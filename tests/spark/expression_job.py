@@ -51,10 +51,10 @@ class Job:
             engine.query(name, text, sink=sinks.get(name))
         return engine
 
-    def expected(self, text: str, files: int | None = None) -> Counter[str]:
-        """Spark's batch answer over all files, or the first ones of each stream."""
+    def expected(self, text: str, files: int | None = None, first: int = 0) -> Counter[str]:
+        """Spark's batch answer over all files of each stream, or those from `first` on and before `files`."""
         for stream in "RS":
-            paths = [str(self.root / stream / f"{number}.parquet") for number in range(self.files if files is None else files)]
+            paths = [str(self.root / stream / f"{number}.parquet") for number in range(first, self.files if files is None else files)]
             self.spark.read.schema(SCHEMA).parquet(*paths).createOrReplaceTempView(stream)
         return values(self.spark.sql(text))
 
