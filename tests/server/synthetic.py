@@ -40,6 +40,26 @@ def plan(queries: int = 20, seed: int = 4) -> clash.Plan:
     return clash.optimize(texts, clash.Statistics(rates=rates, default_selectivity=1e-4), streams=streams, workers=8, time_limit=0)
 
 
+def history(batches: int = 90, first: int = 4622) -> list[dict[str, Any]]:
+    """As `clash.server.snapshot.history` has it: a batch per second, one of them slow, and some with late rows."""
+    chosen = random.Random(2)
+    stores = [store.id for store in plan().topology.stores]
+    entries = []
+    for at in range(batches):
+        scale = chosen.uniform(0.8, 1.3) * (12 if at == 70 else 1)
+        driver = {"offsets": 0.02, "decide": 0.01, "job": 0.2, "commit": 0.03, "sinks": 0.01, "spark": 0.02}
+        entries.append(
+            {
+                "batch": first + at, "generation": 3, "timestamp": f"2026-11-18T11:{58 + at // 60}:{at % 60:02d}.000+00:00",
+                "driver": {name: value * scale for name, value in driver.items()}, "tasks": {"probe": 0.5 * scale, "store": 0.2 * scale},
+                "seconds": 0.25 * scale, "trigger": 0.29 * scale, "input": {name: chosen.randrange(200) for name in STREAMS},
+                "late": {"orders": 3, "scans": 1} if at % 20 == 9 else {}, "results": {}, "delay": 1.2,
+                "stores": dict.fromkeys(stores, 1_000 + 10 * at),
+            }
+        )  # fmt: skip
+    return entries
+
+
 def snapshots(queries: int = 20) -> dict[str, Any]:
     """By name of an event, as `clash.server.snapshot.EVENTS` takes them of a run."""
     chosen = random.Random(1)

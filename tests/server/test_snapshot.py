@@ -123,9 +123,29 @@ def test_the_history_goes_on_where_it_ended_and_adds_up_when_it_is_thinned(run: 
     assert [entry["batch"] for entry in snapshot.history(run)] == [0, 1, 2]
     assert [entry["batch"] for entry in snapshot.history(run, after=1)] == [2]
     monkeypatch.setattr("clash.server.snapshot.batches._MAX_POINTS", 2)
+    monkeypatch.setattr("clash.server.snapshot.batches._SINGLE", 1)
     thinned = snapshot.history(run)
     assert [entry["batch"] for entry in thinned] == [1, 2]
     assert [entry["input"]["orders"] for entry in thinned] == [20, 10]
+
+
+def test_the_history_says_where_the_time_of_each_batch_went_and_which_rows_were_late(run: InProcessRun) -> None:
+    run.batch(60)
+    run.batch(3)  # the watermark has passed it
+    *_, last = snapshot.history(run)
+    assert last["late"] == {"orders": 10, "payments": 10, "parcels": 10}
+    assert last["driver"].keys() == {"offsets", "decide", "job", "commit", "sinks", "spark"}
+    assert last["seconds"] == snapshot.batch(run)["seconds"] > 0
+
+
+def test_what_spark_reports_later_is_added_to_the_last_batch(run: InProcessRun, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert snapshot.history(run)[-1]["trigger"] is None
+    durations = {2: {"triggerExecution": 250, "latestOffset": 20}}
+    monkeypatch.setattr(run, "progress_after", lambda batch: run._progress.recent(durations, batch))
+    monkeypatch.setattr("clash.server.snapshot.run_view._FRESH", 0.0)
+    history = snapshot.history(run)
+    assert [entry["batch"] for entry in history] == [0, 1, 2]
+    assert (history[-1]["trigger"], history[-1]["driver"]["offsets"]) == (0.25, 0.02)
 
 
 def test_a_change_of_queries_changes_the_picture(run: InProcessRun) -> None:

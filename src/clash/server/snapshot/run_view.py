@@ -36,12 +36,20 @@ class RunView:
         with self._lock:
             if time.monotonic() - self._read >= _FRESH:
                 self._progress = dict(self.run.progress)
-                known = self.batches[-1]["batch"] if self.batches else -1
-                added = self.run.progress_after(known)
+                self._complete_last()
+                added = self.run.progress_after(self.batches[-1]["batch"] if self.batches else -1)
                 self.latencies.add(added)
                 self.batches.extend(added)
                 self._read = time.monotonic()
             return self._progress
+
+    def _complete_last(self) -> None:
+        """Spark reports how long a batch took it a moment after the batch."""
+        if self.batches and not self.batches[-1]["durationMs"]:
+            number = self.batches[-1]["batch"]
+            again = self.run.progress_after(number - 1)
+            if again and again[0]["batch"] == number:
+                self.batches[-1] = again[0]
 
     def picture(self) -> dict[str, Any]:
         """The topology of the batch that was begun last, as data of a picture."""
