@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.server.synthetic import history, snapshots
 from tests.servers import get
+
+from clash.server import snapshot
+from clash.server.serve import serve
 
 # Chromium in a container, without calls home
 FLAGS = (
@@ -34,9 +39,11 @@ def open_page(browser: Any) -> Iterator[Callable[..., Any]]:
     """Opens an address in a window of its own; what goes wrong in it fails the test."""
     contexts, problems = [], []
 
-    def open_(url: str, size: str = "wide", theme: str = "light") -> Any:
+    def open_(url: str, size: str = "wide", theme: str = "light", has_touch: bool = False) -> Any:
         width, height = SIZES[size]
-        context = browser.new_context(viewport={"width": width, "height": height}, color_scheme=theme, reduced_motion="reduce")
+        context = browser.new_context(
+            viewport={"width": width, "height": height}, color_scheme=theme, reduced_motion="reduce", has_touch=has_touch
+        )
         contexts.append(context)
         page = context.new_page()
         page.set_default_timeout(30_000)
@@ -62,3 +69,22 @@ def screenshot(tmp_path: Path) -> Callable[[Any, str], None]:
         page.screenshot(path=folder / f"{name}.png", full_page=page.viewport_size["width"] < 500)
 
     return take
+
+
+class SyntheticRun:
+    """A page over snapshots that are made up, and may be changed while it is open."""
+
+    def __init__(self) -> None:
+        self.data, self.batches = snapshots(), history()
+        self.is_active = True
+        self.exception: Any = None
+        self.server = serve(self, "127.0.0.1:0")
+
+
+@pytest.fixture
+def synthetic(monkeypatch: pytest.MonkeyPatch) -> Iterator[SyntheticRun]:
+    monkeypatch.setattr(snapshot, "EVENTS", {name: partial(lambda name, run: run.data[name], name) for name in snapshot.EVENTS})
+    monkeypatch.setattr(snapshot, "history", lambda run, after=-1: [entry for entry in run.batches if entry["batch"] > after])
+    run = SyntheticRun()
+    yield run
+    run.server.stop()

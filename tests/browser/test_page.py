@@ -9,9 +9,11 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
+from tests.browser.expecting import count, has_text
 from tests.spark import files
 
 import clash
+from clash.server.context import JobContext
 
 PAIR = "SELECT R.a, R.x FROM R JOIN S ON R.a = S.a"
 OPEN: Any = Callable[..., Any]
@@ -31,7 +33,7 @@ class Job:
         engine.query("pairs", PAIR)
         self.run = engine.start()
         self.run.process_all_available()
-        self.server = clash.serve(self.run, "127.0.0.1:0")
+        self.server = clash.serve(self.run, "127.0.0.1:0", job=JobContext(name="shop", folder=folder))
 
     def deliver(self, seconds: int = 1) -> None:
         """Rows of all streams, and all that they lead to."""
@@ -51,18 +53,6 @@ def job(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Job]:
     yield started
     started.server.stop()
     started.run.stop()
-
-
-def has_text(locator: Any, text: str | re.Pattern[str]) -> None:
-    from playwright.sync_api import expect
-
-    expect(locator).to_contain_text(text, timeout=30_000)
-
-
-def count(locator: Any, number: int) -> None:
-    from playwright.sync_api import expect
-
-    expect(locator).to_have_count(number, timeout=30_000)
 
 
 def test_the_topology_is_drawn_and_a_pick_lights_its_paths(job: Job, open_page: OPEN, screenshot: Any) -> None:
@@ -85,6 +75,10 @@ def test_the_topology_is_drawn_and_a_pick_lights_its_paths(job: Job, open_page: 
     count(page.locator(".node.step"), lit)
     page.get_by_role("button", name="Isolate").click()
     count(page.locator(".node.step"), steps)
+    page.locator(".stage > svg").press("i")
+    count(page.locator(".node.step"), lit)
+    page.keyboard.press("i")
+    count(page.locator(".node.step"), steps)
     page.locator(".node.stream", has_text="R").first.click()
     has_text(page.locator(".details"), "use it")
     page.locator(".node.step").first.click()
@@ -96,11 +90,11 @@ def test_the_topology_is_drawn_and_a_pick_lights_its_paths(job: Job, open_page: 
 def test_keys_and_the_mouse_move_the_picture(job: Job, open_page: OPEN) -> None:
     page = open_page(job.server.url)
     page.locator(".node.stream").first.wait_for()
-    scene = page.locator(".canvas svg > g").first
+    scene = page.locator(".stage > svg > g").first
     fitted = scene.get_attribute("transform")
     for name in ("Zoom in (+)", "Zoom out (-)"):
         page.get_by_role("button", name=name).click()
-    page.locator(".canvas > svg").hover()
+    page.locator(".stage > svg").hover()
     page.mouse.wheel(0, -200)
     page.mouse.down()
     page.mouse.move(500, 500)
@@ -121,11 +115,52 @@ def test_keys_and_the_mouse_move_the_picture(job: Job, open_page: OPEN) -> None:
     page.keyboard.press("Enter")
     has_text(page.locator(".details"), "probe step")
     page.keyboard.press("+")
+    zoomed = scene.get_attribute("transform")
+    for there, back in (("ArrowLeft", "ArrowRight"), ("ArrowUp", "ArrowDown")):
+        page.keyboard.press(f"Shift+{there}")
+        assert scene.get_attribute("transform") != zoomed
+        page.keyboard.press(f"Shift+{back}")
+        assert scene.get_attribute("transform") == zoomed
+    assert page.evaluate("document.activeElement.dataset.id") == focused, "Shift and arrows leave the focus"
+    page.keyboard.press("-")
     page.keyboard.press("0")
     assert scene.get_attribute("transform") == fitted
     for number, tab in enumerate(("Topology", "Queries", "Batches", "State", "Plans"), 1):
         page.keyboard.press(str(number))
         has_text(page.locator("#tabs [aria-current=page]"), tab)
+
+
+def test_fingers_move_the_picture_and_pick(job: Job, open_page: OPEN) -> None:
+    page = open_page(job.server.url, "narrow", has_touch=True)
+    scene, node = page.locator(".stage > svg > g").first, page.locator(".node.stream").first
+    node.tap()
+    has_text(page.locator(".details h2").first, re.compile("[RST]"))
+    node.tap()
+    count(page.locator(".node.picked"), 0)
+    touch = page.context.new_cdp_session(page)
+
+    def send(kind: str, *points: tuple[float, float]) -> None:
+        touch.send(
+            "Input.dispatchTouchEvent", {"type": kind, "touchPoints": [{"x": x, "y": y, "id": at} for at, (x, y) in enumerate(points)]}
+        )
+
+    box = page.locator(".stage").bounding_box()
+    x, y = box["x"] + 150, box["y"] + 200
+    before = node.bounding_box()
+    send("touchStart", (x, y))
+    for way in range(0, 60, 10):
+        send("touchMove", (x + way, y + way))
+    send("touchEnd")
+    after = node.bounding_box()
+    assert after["x"] - before["x"] == pytest.approx(50, abs=12)
+    assert after["y"] - before["y"] == pytest.approx(50, abs=12)
+    count(page.locator(".node.picked"), 0)
+    scale = scene.evaluate("(scene) => scene.getCTM().a")
+    send("touchStart", (x - 20, y), (x + 20, y))
+    for way in range(0, 60, 10):
+        send("touchMove", (x - 20 - way, y), (x + 20 + way, y))
+    send("touchEnd")
+    assert scene.evaluate("(scene) => scene.getCTM().a") > 1.5 * scale
 
 
 def test_a_query_is_checked_added_replaced_and_removed(job: Job, open_page: OPEN, screenshot: Any) -> None:
@@ -168,6 +203,59 @@ def test_a_query_is_checked_added_replaced_and_removed(job: Job, open_page: OPEN
     assert "more" not in job.run.queries
 
 
+def test_a_query_with_a_sink_a_mode_and_no_history(job: Job, open_page: OPEN) -> None:
+    page = open_page(job.server.url)
+    page.locator(".node.query").first.wait_for()
+    page.keyboard.press("a")
+    form = page.locator("dialog")
+    assert page.evaluate("document.activeElement.closest('dialog') !== null")
+    form.get_by_label("Name").fill("counted")
+    text = form.locator("textarea")
+    text.fill("SELECT R.a, count(*) AS n FROM R JOIN S ON R.a = S.a GROUP BY R.a")
+    form.get_by_label("also join rows that arrived before").uncheck()
+    form.locator("summary").click()
+    place = form.get_by_label("The folder, topic or table")
+    assert place.is_disabled()
+    form.get_by_label("Results go to").select_option("parquet")
+    place.fill("counted")
+    form.get_by_label("Output mode").select_option("append")
+    has_text(form.locator(".preview .problem"), "append")
+    form.get_by_label("Output mode").select_option("complete")
+    has_text(form.locator(".preview"), "It adds")
+    text.press("Control+Enter")
+    has_text(form.locator(".refusal .problem"), "a folder cannot be replaced with every batch")
+    form.get_by_label("Output mode").select_option("update")
+    has_text(form.locator(".preview"), "It adds")
+    text.press("Control+Enter")
+    has_text(page.locator(".toast"), "counted is answered")
+    count(form, 0)
+    job.deliver()
+    count(page.locator(".node.query", has_text="counted"), 1)
+    live = {query.name: query for query in job.run.coordinator.generation.setup.queries}["counted"]
+    assert (live.history, live.request.final_sink.kind) == (False, "parquet")
+    job.deliver()
+    written = next((job.folder / "counted").rglob("*.parquet"))
+    assert {"a", "n"} <= {*pq.read_schema(written).names}
+    side = page.locator(".details")
+    page.locator(".row", has_text="counted").click()
+    side.get_by_role("button", name="Results").click()
+    has_text(page.locator("#tabs [aria-current=page]"), "Queries")
+    has_text(page.get_by_role("heading", name="Last results of"), "counted")
+    page.keyboard.press("1")
+    side.get_by_role("button", name="Replace").click()
+    has_text(form, "Replace counted")
+    assert form.get_by_label("Name").is_disabled()
+    assert text.input_value().startswith("SELECT R.a, count(*)")
+    page.keyboard.press("Escape")
+    count(form, 0)
+    side.get_by_role("button", name="Remove").click()
+    form.get_by_role("button", name="Remove query").click()
+    has_text(page.locator(".toast").last, "ends with the next epoch")
+    job.deliver()
+    count(page.locator(".node.query", has_text="counted"), 0)
+    assert page.locator(".details").is_hidden()
+
+
 def test_workers_are_changed(job: Job, open_page: OPEN) -> None:
     page = open_page(job.server.url)
     page.get_by_role("button", name="Workers").click()
@@ -179,7 +267,8 @@ def test_workers_are_changed(job: Job, open_page: OPEN) -> None:
     assert job.run.generations[-1]["workers"] == 3
 
 
-@pytest.mark.parametrize(("size", "theme"), [("wide", "light"), ("narrow", "dark")])
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("size", ["wide", "narrow"])
 def test_every_view_shows_what_the_run_did(job: Job, open_page: OPEN, screenshot: Any, size: str, theme: str) -> None:
     page = open_page(job.server.url, size, theme)
     expected = {

@@ -87,6 +87,7 @@ on(["status", "connection", "ended"], () => {
     connection === "refused" ? ["no access", "failed"]
     : isOver ? (failed ? ["failed", "failed"] : ["ended", "ended"])
     : connection === "lost" ? ["connection lost", "lost"]
+    : connection === "busy" ? ["too busy", "lost"]
     : status === undefined ? ["connecting", ""]
     : status.pending.length ? ["changing", "changing"]
     : ["running", "running"];
@@ -98,6 +99,7 @@ on(["status", "connection", "ended"], () => {
     : failed ? [`The run has failed: ${failed.what}`, [failed.detail, failed.hint].filter(Boolean).join(" · ")]
     : isOver ? ["The run has ended.", "What you see is its last state."]
     : connection === "lost" ? ["The connection is lost.", "What you see may be old. Trying again …"]
+    : connection === "busy" ? [`The run is there, but refuses this page: ${live.refusal.what}.`, [live.refusal.detail, live.refusal.hint, "Trying again …"].filter(Boolean).join(" · ")]
     : null;
   notice.hidden = parts === null;
   notice.className = failed || connection === "refused" ? "failed" : "";

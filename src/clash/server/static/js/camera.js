@@ -2,7 +2,8 @@
 
 const MIN = 0.15;
 const MAX = 3;
-const SMALLEST_ON_NARROW = 0.62;
+const LARGEST_FIT = 1.25;
+const READABLE = 0.8; // below it, text is too small to read
 
 export class Camera {
   constructor(svg, scene) {
@@ -20,19 +21,32 @@ export class Camera {
     this.svg.classList.toggle("far", this.scale < 0.55);
   }
 
-  /** Shows all of the picture. */
-  fit(box = this.box) {
+  /** Shows all of the picture; unless `isWhole`, only as much of it as can be read. */
+  fit({ box = this.box, isWhole = false } = {}) {
     this.box = box;
     const { clientWidth: width, clientHeight: height } = this.svg;
     if (!width || !height) return;
-    const legend = this.svg.parentElement.querySelector(".legend")?.offsetHeight ?? 0;
-    const [side, top, bottom] = [18, 58, 20 + legend]; // room for the tools and the legend
-    this.scale = Math.max(MIN, Math.min(1.2, (width - 2 * side) / box.width, (height - top - bottom) / box.height));
-    if (width <= 700) this.scale = Math.max(this.scale, SMALLEST_ON_NARROW); // readable, and the rest a drag away
+    const [side, top, bottom] = [16, 54, 10]; // room for the tools
+    this.scale = Math.max(MIN, Math.min(LARGEST_FIT, (width - 2 * side) / box.width, (height - top - bottom) / box.height));
+    if (!isWhole) this.scale = Math.max(this.scale, READABLE); // the rest is a drag away
     const isWider = box.width * this.scale > width - 2 * side;
     this.x = (isWider ? side : (width - box.width * this.scale) / 2) - box.left * this.scale;
     this.y = top + Math.max(0, (height - top - bottom - box.height * this.scale) / 2) - box.top * this.scale;
-    this.moved = false;
+    this.moved = isWhole && this.scale < READABLE;
+    this.apply();
+  }
+
+  /** What is seen, to come back to it. */
+  get view() {
+    return this.moved ? { x: this.x, y: this.y, scale: this.scale } : null;
+  }
+
+  set view(view) {
+    if (view === null) {
+      this.fit();
+      return;
+    }
+    Object.assign(this, view, { moved: true });
     this.apply();
   }
 

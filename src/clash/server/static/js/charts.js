@@ -1,6 +1,7 @@
 // Charts in the colours of the theme.
 
 import uPlot from "../vendor/uplot.js";
+import { h } from "./dom.js";
 import { short } from "./format.js";
 
 const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
@@ -11,25 +12,53 @@ export function lineColour(at) {
   return `hsl(${PALETTE[at % PALETTE.length]} ${isDark ? "65% 66%" : "60% 46%"})`;
 }
 
-/** A chart of lines over time: `{label, stroke, dash?, fill?}` each. It takes the width of its place. */
+/** Those that are drawn, or will be when their view is shown again. */
+export const charts = new Set();
+addEventListener("themechange", () => { for (const chart of charts) chart.redraw(); });
+
+/** A chart of lines over time: `{label, stroke, dash?, fill?}` each. It takes the width of its place, and lives until `destroy`. */
 export class Chart {
   constructor(place, { height = 190, format = short, legend = true } = {}) {
     Object.assign(this, { place, height, format, legend, plot: null, shape: "" });
     place.classList.add("chart");
-    new ResizeObserver(() => this.plot?.setSize({ width: place.clientWidth, height: this.height })).observe(place);
-    addEventListener("themechange", () => { this.shape = ""; if (this.last) this.set(...this.last); });
+    this.observer = new ResizeObserver(() => { if (place.clientWidth) this.plot?.setSize({ width: place.clientWidth, height: this.height }); });
+    this.observer.observe(place);
+    charts.add(this);
+  }
+
+  redraw() {
+    this.shape = "";
+    if (this.last) this.set(...this.last);
+  }
+
+  clear() {
+    this.plot?.destroy();
+    this.plot = null;
+    this.shape = "";
+  }
+
+  destroy() {
+    this.observer.disconnect();
+    this.clear();
+    charts.delete(this);
   }
 
   set(lines, data) {
     this.last = [lines, data];
     if (!this.place.isConnected || this.place.clientWidth === 0) return;
+    if (data[0].length < 2) {
+      this.clear();
+      this.place.replaceChildren(h("p", { class: "empty" }, "Drawn from the second batch on."));
+      return;
+    }
     const shape = JSON.stringify(lines);
     if (shape === this.shape) {
       this.plot.setData(data);
       return;
     }
+    this.clear();
     this.shape = shape;
-    this.plot?.destroy();
+    this.place.replaceChildren();
     const axis = { stroke: colour("--muted"), grid: { stroke: colour("--line"), width: 1 }, ticks: { show: false }, font: "11px system-ui, sans-serif" };
     this.plot = new uPlot({
       width: this.place.clientWidth,

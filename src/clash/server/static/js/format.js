@@ -72,7 +72,7 @@ export function backlog(units) {
   return Object.entries(units).map(([unit, number]) => `${whole(number)} ${number === 1 ? unit.replace(/s$/, "") : unit}`).join(", ");
 }
 
-export const plural = (count, word) => `${whole(count)} ${count === 1 ? word : word.endsWith("y") ? `${word.slice(0, -1)}ies` : `${word}s`}`;
+export const plural = (count, word) => `${whole(count)} ${count === 1 ? word : word.endsWith("y") ? `${word.slice(0, -1)}ies` : word.endsWith("ch") ? `${word}es` : `${word}s`}`;
 
 export function names(list, limit = 4) {
   if (list.length > limit) return `${list.slice(0, limit - 1).join(", ")} and ${list.length - limit + 1} more`;

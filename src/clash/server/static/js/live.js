@@ -4,7 +4,7 @@ const EVENTS = ["status", "topology", "flows", "queries", "batch", "generations"
 const AFTER_END = 5_000; // milliseconds after which a page looks whether there is a new run
 const SILENCE = 40_000; // milliseconds without any sign of life; the server sends one every 15 seconds
 
-export const live = { connection: "connecting", ended: null, pick: null };
+export const live = { connection: "connecting", refusal: null, ended: null, pick: null };
 const listeners = [];
 
 /** Calls `react` when one of these parts of the state has changed. */
@@ -53,23 +53,29 @@ export function connect() {
   source.onerror = () => {
     source.close();
     failures += 1;
-    change("connection", "lost");
+    if (live.connection !== "busy") change("connection", "lost");
     retry();
   };
 }
 
-/** Tries again by itself, soon at first; whether the token is refused is asked, because an event stream does not say. */
+/** Tries again by itself, soon at first. Why the server refuses is asked, because an event stream does not say. */
 async function retry() {
   const wait = live.ended === null ? Math.min(10_000, 500 * 2 ** Math.min(failures, 5)) : AFTER_END;
   timer = setTimeout(connect, wait);
+  const question = new AbortController();
   try {
-    const answer = await fetch("api/status");
-    if (answer.status === 401) {
+    const answer = await fetch("api/events", { signal: question.signal });
+    if (answer.status === 401 || answer.status === 403) {
       clearTimeout(timer);
       change("connection", "refused");
+    } else if (!answer.ok && live.connection !== "open") {
+      live.refusal = await answer.json().catch(() => ({ what: `the server answers ${answer.status}` }));
+      change("connection", "busy");
     }
   } catch {
-    // not reachable: the timer tries again
+    if (live.connection === "busy") change("connection", "lost"); // not reachable; the timer tries again
+  } finally {
+    question.abort();
   }
 }
 
@@ -77,5 +83,6 @@ setInterval(() => {
   if (live.connection === "open" && live.ended === null && Date.now() - lastSign > SILENCE) source.onerror();
 }, 5000);
 
-addEventListener("online", () => live.connection === "lost" && connect());
-document.addEventListener("visibilitychange", () => document.visibilityState === "visible" && live.connection === "lost" && connect());
+const isAway = () => ["lost", "busy", "refused"].includes(live.connection);
+addEventListener("online", () => isAway() && connect());
+document.addEventListener("visibilitychange", () => document.visibilityState === "visible" && isAway() && connect());

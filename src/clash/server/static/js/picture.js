@@ -3,8 +3,11 @@
 import { Camera } from "./camera.js";
 import { s, setAttributes, setText } from "./dom.js";
 import { bytes, names, percent, rate, short } from "./format.js";
-import { buildGraph, curve, fit, layOut, nodeId, subgraph } from "./graph.js";
+import { buildGraph, curve, layOut, nodeId, subgraph } from "./graph.js";
+import { CARDS, drawNode, layoutsOf } from "./nodes.js";
+import { litNodes } from "./picks.js";
 
+export const LOADS = [0.02, 0.05, 0.1]; // shares of all tuples that move, from which on a line has the next colour
 const LARGE = 45; // steps from which on trees are drawn one by one, and a pick by itself
 
 export class Picture {
@@ -21,6 +24,9 @@ export class Picture {
     this.pick = null;
     this.isolated = null;
     this.flows = null;
+    this.searched = "";
+    this.hits = [];
+    this.viewOfAll = null; // what was seen before a pick was isolated
     svg.addEventListener("click", (event) => {
       if (this.camera.wasDragged || event.target.closest(".node")) return;
       if (this.pick !== null) this.onPick(null, null);
@@ -32,7 +38,7 @@ export class Picture {
     this.topology = topology;
     this.graph = buildGraph(topology);
     this.forest = this.isLarge ? buildGraph(topology, true) : null;
-    this.render();
+    this.render(this.camera.view, this.camera.view === null ? null : this.nearestCard());
   }
 
   get isLarge() {
@@ -44,23 +50,30 @@ export class Picture {
   }
 
   setPick(pick) {
-    const before = this.isIsolating;
-    this.pick = pick;
-    if (before || this.isIsolating) this.render();
-    else this.light();
+    if (pick !== this.pick) this.isolate(() => { this.pick = pick; });
   }
 
   setIsolated(isolated) {
-    this.isolated = isolated;
-    this.render();
+    this.isolate(() => { this.isolated = isolated; });
+  }
+
+  /** A change of what is shown by itself; without one, the view of the whole stays or comes back. */
+  isolate(change) {
+    const before = this.isIsolating;
+    if (!before) this.viewOfAll = this.camera.view;
+    change();
+    if (this.isIsolating) this.render(null);
+    else if (before) this.render(this.viewOfAll);
+    else this.light();
   }
 
   // ---- drawing ---------------------------------------------------------------------------------------------------
 
-  render() {
+  /** `view`: what is to be seen of it; null for all. `anchor`: a node that stays where it is. */
+  render(view, anchor = null) {
     const focused = document.activeElement?.closest?.(".node")?.dataset.id;
     if (this.isIsolating) {
-      const lit = this.litNodes(this.graph);
+      const lit = litNodes(this.graph, this.pick);
       this.drawn = subgraph(this.graph, (_, id) => lit.has(id));
     } else this.drawn = this.forest ?? this.graph;
     const box = layOut(this.drawn, { width: this.svg.clientWidth || 1000, height: this.svg.clientHeight || 700 });
@@ -72,10 +85,25 @@ export class Picture {
     for (const edge of this.drawn.edges) this.drawEdge(edge);
     const inReadingOrder = [...this.drawn.nodes].sort(([, a], [, b]) => a.x - b.x || a.y - b.y);
     for (const [id, node] of inReadingOrder) this.drawNode(id, node);
-    this.camera.fit(box);
+    this.camera.box = box;
+    this.camera.view = view;
+    const [was, is] = [anchor, this.drawn.nodes.get(anchor?.id)];
+    if (is !== undefined) this.camera.pan((was.x - is.x) * this.camera.scale, (was.y - is.y) * this.camera.scale);
     this.light();
-    if (this.flows !== null) this.measure(this.flows);
+    this.search(this.searched);
     if (focused !== undefined) this.elements.get(focused)?.focus();
+  }
+
+  /** The card nearest to the middle of what is seen: it stays in its place when the picture changes around it. */
+  nearestCard() {
+    const { svg, camera } = this;
+    const [x, y] = [(svg.clientWidth / 2 - camera.x) / camera.scale, (svg.clientHeight / 2 - camera.y) / camera.scale];
+    let best = null;
+    for (const [id, node] of this.drawn?.nodes ?? []) {
+      const distance = Math.hypot(node.x - x, node.y - y);
+      if (CARDS.has(node.kind) && distance < (best?.distance ?? Infinity)) best = { id, x: node.x, y: node.y, distance };
+    }
+    return best;
   }
 
   drawEdge(edge) {
@@ -83,40 +111,20 @@ export class Picture {
     const path = s("path", { class: `edge ${edge.kind} ${edge.travels ?? ""}`, d: curve(from, to, edge.points), fill: "none" });
     const title = s("title");
     path.append(title);
-    const label = s("text", { class: "rate", x: to.x - to.width / 2 - 6, y: to.y - 6, "text-anchor": "end" });
+    const label = s("text", { class: "rate", x: edge.label.x, y: edge.label.y - 5, "text-anchor": "end" });
+    const cost = s("text", { class: "cost", x: edge.label.x, y: edge.label.y + 12, "text-anchor": "end" });
     this.edgeLayer.append(path);
-    if (edge.kind === "probe") this.labelLayer.append(label);
-    this.paths.set(edge.id, { path, label, title, edge });
+    this.labelLayer.append(label, cost);
+    this.paths.set(edge.id, { path, label, cost, title, edge });
   }
 
   drawNode(id, node) {
     const [x, y] = [node.x - node.width / 2, node.y - node.height / 2];
     const group = s("g", { class: `node ${node.kind}`, transform: `translate(${x.toFixed(1)} ${y.toFixed(1)})`, tabindex: 0, role: "button", "data-id": id });
     group.addEventListener("click", () => { if (!this.camera.wasDragged) this.choose(node); });
-    group.append(s("rect", { class: "box", width: node.width, height: node.height, rx: node.kind === "step" ? 15 : node.kind === "result" || node.kind === "fed" ? 11 : 8 }));
-    if (node.kind === "stream" || node.kind === "mir") this.drawStore(group, node);
-    else if (node.kind === "step") drawStep(group, node);
-    else if (node.kind === "query") drawQuery(group, node);
-    else drawEnd(group, node);
-    group.append(s("title"));
+    drawNode(group, node, this.drawn.isForest);
     this.nodeLayer.append(group);
     this.elements.set(id, group);
-  }
-
-  drawStore(group, node) {
-    if (node.kind === "mir") group.append(s("rect", { class: "inner", x: 3, y: 3, width: node.width - 6, height: node.height - 6, rx: 6 }));
-    const swatch = s("rect", { class: "swatch", x: 10, y: 12, width: 9, height: 9, rx: 2 });
-    swatch.style.setProperty("--hue", node.hue ?? 0);
-    const layouts = [...new Set(node.stores.flatMap((store) => store.layouts))];
-    group.append(
-      swatch,
-      s("text", { class: "name", x: 25, y: 21 }, fit(node.name, node.width - (node.kind === "mir" ? 36 : 88), "600 12px")[0]),
-      s("text", { class: "figure rate-in", x: node.width - 10, y: 21, "text-anchor": "end" }),
-      s("text", { class: "small held", x: 10, y: 38 }, node.stores.length ? "empty" : "read, not stored"),
-      s("text", { class: "small layout", x: 10, y: 53 }, fit(layouts.join(" and "), node.width - 20, "10.5px")[0]),
-      s("rect", { class: "track", x: 10, y: 64, width: node.width - 20, height: 5, rx: 2.5 }),
-      s("rect", { class: "window", x: 10, y: 64, width: 0, height: 5, rx: 2.5 }),
-    );
   }
 
   // ---- measures --------------------------------------------------------------------------------------------------
@@ -132,11 +140,12 @@ export class Picture {
     };
     const all = this.graph.edges.map(tuples);
     const [most, sum] = [Math.max(1e-9, ...all), Math.max(1e-9, all.reduce((a, b) => a + b, 0))];
-    for (const { path, label, title, edge } of this.paths.values()) {
+    for (const { path, label, cost, title, edge } of this.paths.values()) {
       const [number, share] = [tuples(edge), tuples(edge) / sum];
-      setAttributes(path, { "stroke-width": (1.1 + 5.4 * Math.sqrt(number / most)).toFixed(2), "data-load": number === 0 ? "none" : share < 0.03 ? 0 : share < 0.08 ? 1 : share < 0.18 ? 2 : 3 });
-      const cost = this.pick?.kind === "query" && edge.step?.cost != null && edge.users.includes(this.pick.id) ? ` · ${short(edge.step.cost)}` : "";
-      setText(label, number > 0 || cost ? `${rate(number)}${cost}` : "");
+      setAttributes(path, { "stroke-width": (1.1 + 5.4 * Math.sqrt(number / most)).toFixed(2), "data-load": number === 0 ? "none" : LOADS.filter((limit) => share >= limit).length });
+      const isPriced = edge.kind === "probe" && this.pick?.kind === "query" && edge.step.cost != null && edge.users.includes(this.pick.id);
+      setText(label, number > 0 || isPriced ? short(number) : "");
+      setText(cost, isPriced ? short(edge.step.cost) : "");
       setText(title, `${describe(edge)}: ${rate(number)}, ${percent(share)} of all tuples that move`);
     }
     for (const [id, group] of this.elements) this.measureNode(this.drawn.nodes.get(id), group, flows);
@@ -150,11 +159,11 @@ export class Picture {
       const sizes = node.stores.map((store) => flows.stores[store.id]).filter((size) => size !== undefined);
       const [rows, size] = [sum(sizes, "rows"), sum(sizes, "bytes")];
       const share = Math.max(0, ...sizes.map((found) => found.window_share ?? 0));
-      if (node.stores.length) setText(group.querySelector(".held"), `${short(rows)} rows · ${bytes(size)}`);
-      if (node.kind === "stream") setText(group.querySelector(".rate-in"), node.stream.is_table ? "table" : rate(flows.streams[node.id]?.rate ?? 0));
+      setText(group.querySelector(".held"), node.stores.length ? `${short(rows)} rows · ${bytes(size)}` : "read, not stored");
+      if (node.kind === "stream") setText(group.querySelector(".rate-in"), node.stream.is_table ? "table" : (this.drawn.isForest ? short : rate)(flows.streams[node.id]?.rate ?? 0));
       setAttributes(group.querySelector(".window"), { width: ((node.width - 20) * share).toFixed(1) });
       const window = node.stores[0]?.window;
-      text = `${node.kind === "mir" ? "intermediate result" : node.stream.is_table ? "table" : "stream"} ${node.name}: ${short(rows)} rows, ${bytes(size)}, ${window ? `${percent(share)} of its window` : "without a window"}; ${used}`;
+      text = `${node.kind === "mir" ? "intermediate result" : node.stream.is_table ? "table" : "stream"} ${node.name}: ${short(rows)} rows, ${bytes(size)}, ${layoutsOf(node) || "not stored"}, ${window ? `${percent(share)} of its window` : "without a window"}; ${used}`;
     } else if (node.kind === "step") {
       const [probes, matches] = flows.steps[node.id] ?? [0, 0];
       text = `probe of ${node.name} by ${node.step.keys.join(" and ") || "every row"}: ${rate(probes)} in, ${rate(matches)} out; ${used}`;
@@ -171,37 +180,8 @@ export class Picture {
 
   // ---- what is picked --------------------------------------------------------------------------------------------
 
-  /** The nodes that a pick concerns; null where nothing is picked. */
-  litNodes(graph) {
-    const { pick } = this;
-    if (pick === null) return null;
-    const lit = new Set();
-    const add = (id) => graph.nodes.has(id) && lit.add(id);
-    if (pick.kind === "query") {
-      for (const [id, node] of graph.nodes) if (node.users.includes(pick.id)) lit.add(id);
-      return lit;
-    }
-    const steps = [...graph.steps.values()];
-    const stores = pick.kind === "stream" ? graph.nodes.get(nodeId("stream", pick.id))?.stores.map((store) => store.id) ?? [] : [pick.kind === "step" ? graph.steps.get(pick.id)?.store : pick.id];
-    const chosen = pick.kind === "step" ? steps.filter((step) => step.id === pick.id) : steps.filter((step) => stores.includes(step.store) || step.feeds.some((fed) => stores.includes(fed)));
-    for (const step of chosen) {
-      for (let at = step; at !== undefined; at = graph.steps.get(at.parent)) {
-        add(nodeId("step", at.id));
-        const origin = graph.origins.get(at.parent);
-        if (origin !== undefined) add(nodeId("stream", origin.stream));
-      }
-      for (const name of step.users) add(nodeId("query", name));
-    }
-    for (const id of stores) {
-      const store = graph.stores.get(id);
-      add(store?.stream === null ? nodeId("mir", id) : nodeId("stream", store?.stream));
-      for (const name of store?.users ?? []) add(nodeId("query", name));
-    }
-    return lit;
-  }
-
   light() {
-    const lit = this.litNodes(this.drawn);
+    const lit = litNodes(this.drawn, this.pick);
     this.svg.classList.toggle("picking", lit !== null);
     for (const [id, group] of this.elements) {
       const isPicked = this.pick !== null && (id === nodeId(this.pick.kind, this.pick.id) || (this.pick.kind === "store" && id === nodeId("mir", this.pick.id)));
@@ -209,10 +189,11 @@ export class Picture {
       group.classList.toggle("picked", isPicked);
       setAttributes(group, { "aria-pressed": String(isPicked) });
     }
-    for (const { path, label, edge } of this.paths.values()) {
+    for (const { path, label, cost, edge } of this.paths.values()) {
       const isLit = lit !== null && lit.has(edge.from) && lit.has(edge.to) && (this.pick.kind !== "query" || edge.users.includes(this.pick.id));
       path.classList.toggle("lit", isLit);
       label.classList.toggle("lit", isLit);
+      cost.classList.toggle("lit", isLit);
     }
     if (this.flows !== null) this.measure(this.flows);
   }
@@ -221,18 +202,18 @@ export class Picture {
     this.onPick(KINDS[node.kind] ?? node.kind, node.id);
   }
 
-  /** Marks what a search finds; the nodes in reading order. */
+  /** Marks what a search finds, as long as it is searched for; `hits` are its nodes in reading order. */
   search(text) {
+    this.searched = text;
     const wanted = text.trim().toLowerCase();
-    const found = [];
+    this.hits = [];
     for (const [id, group] of this.elements) {
       const node = this.drawn.nodes.get(id);
       const isHit = wanted !== "" && (node.name.toLowerCase().includes(wanted) || (node.kind === "step" && node.step.keys.some((key) => key.toLowerCase().includes(wanted))));
       group.classList.toggle("hit", isHit);
-      if (isHit) found.push(node);
+      if (isHit) this.hits.push(node);
     }
     this.svg.classList.toggle("searching", wanted !== "");
-    return found;
   }
 
   reveal(node) {
@@ -248,7 +229,7 @@ export class Picture {
     else if (event.key === "Escape") this.onPick(null, null);
     else if (event.key === "+" || event.key === "=") this.camera.zoom(1.25);
     else if (event.key === "-") this.camera.zoom(0.8);
-    else if (event.key === "0") this.camera.fit();
+    else if (event.key === "0") this.camera.fit({ isWhole: true });
     else if (event.key.startsWith("Arrow") && (event.shiftKey || node === null)) this.camera.pan(...PANS[event.key]);
     else if (event.key.startsWith("Arrow")) this.move(node, event.key);
     else return;
@@ -276,37 +257,6 @@ export class Picture {
 
 const KINDS = { mir: "store", fed: "store", result: "query" };
 const PANS = { ArrowLeft: [60, 0], ArrowRight: [-60, 0], ArrowUp: [0, 60], ArrowDown: [0, -60] };
-
-function drawStep(group, node) {
-  const swatch = s("rect", { class: "swatch", x: 12, y: 10.5, width: 9, height: 9, rx: 2 });
-  swatch.style.setProperty("--hue", node.hue ?? 0);
-  group.append(swatch, s("text", { class: "name", x: 26, y: 19 }, node.label));
-  if (node.users.length > 1) {
-    group.classList.add("shared");
-    group.append(
-      s("rect", { class: "badge", x: node.width - 33, y: 7, width: 24, height: 16, rx: 8 }),
-      s("text", { class: "badge-text", x: node.width - 21, y: 19, "text-anchor": "middle" }, `×${node.users.length}`),
-    );
-  }
-}
-
-/** The end of a path, where trees are drawn one by one. */
-function drawEnd(group, node) {
-  if (node.kind === "fed") {
-    const swatch = s("rect", { class: "swatch", x: 10, y: 7, width: 8, height: 8, rx: 2 });
-    swatch.style.setProperty("--hue", node.hue ?? 0);
-    group.append(swatch);
-  }
-  group.append(s("text", { class: "name", x: node.kind === "fed" ? 23 : 10, y: 15 }, node.label));
-}
-
-function drawQuery(group, node) {
-  group.append(
-    s("text", { class: "name", x: 12, y: 20 }, fit(node.name, node.width - 24, "600 12px")[0]),
-    s("text", { class: "small", x: 12, y: 36 }, fit(node.query.streams.join(" ⋈ "), node.width - 76, "10.5px")[0]),
-    s("text", { class: "figure", x: node.width - 10, y: 36, "text-anchor": "end" }),
-  );
-}
 
 function describe(edge) {
   if (edge.kind === "feed") return "stored as an intermediate result";

@@ -14,9 +14,9 @@ export function plansView() {
   const timeline = h("ol", { class: "timeline" });
   const element = h("div", { class: "view" }, h("div", { class: "scroll" },
     h("div", { class: "columns" },
-      h("section", { class: "card" }, h("header", {}, h("h2", {}, "What the running plan costs"), h("p", {}, "the planner's estimate")), headline, h("p", {}, "\u00a0"), scale),
-      h("section", { class: "card" }, h("header", {}, h("h2", {}, "What separate jobs would hold"), h("p", {}, "estimated rows of all stores, with full windows")), held, h("p", {}, "\u00a0"), heldScale)),
-    h("section", { class: "card" }, h("header", {}, h("h2", {}, "Generations"), h("p", {}, "every plan so far, the newest first; costs are microseconds of all tasks per row")), timeline)));
+      h("section", { class: "card" }, h("header", {}, h("h2", {}, "What the running plan costs"), h("p", {}, "the planner's estimate")), headline, scale),
+      h("section", { class: "card" }, h("header", {}, h("h2", {}, "What separate jobs would hold"), h("p", {}, "estimated rows of all stores, with full windows")), held, heldScale)),
+    h("section", { class: "card" }, h("header", {}, h("h2", {}, "Generations"), h("p", {}, "every plan so far, the newest first; measured are microseconds of all tasks per row")), timeline)));
 
   function refreshQuality() {
     const { quality } = live;
@@ -62,23 +62,26 @@ export function plansView() {
 function drawScale(place, lines, format) {
   const most = Math.max(1e-9, ...lines.map((line) => line.value));
   keyed(place, lines, (line) => line.key,
-    (line) => h("div", { class: `line ${line.kind ?? ""}` }, h("span"), bar(0, ""), h("span", { class: "value" })),
+    (line) => h("div", { class: `line ${line.kind ?? ""}` }, h("span"), bar(0, ""), h("span", { class: "value" }), h("span", { class: "note" })),
     (element, line) => {
       setText(element.children[0], line.text);
       setBar(element.children[1], line.value / most, `${line.text}: ${format(line.value)}`);
-      setText(element.children[2], `${format(line.value)}  ${line.note}`);
+      setText(element.children[2], format(line.value));
+      setText(element.children[3], line.note);
     });
 }
 
 function createGeneration() {
-  return h("li", {}, h("span", { class: "when" }), h("span", { class: "dot", "aria-hidden": "true" }), h("div", {}, h("div", { class: "reason" }), h("div", { class: "costs" })));
+  return h("li", {}, h("span", { class: "when" }), h("span", { class: "dot", "aria-hidden": "true" }), h("div", {}, h("div", { class: "reason" }), h("div", { class: "costs" }), h("div", { class: "because" })));
 }
 
 function updateGeneration(item, found, before, newest) {
   const [when, , content] = item.children;
   item.classList.toggle("now", found.generation === newest);
   setText(when, `batch ${whole(found.batch)}`);
-  setText(content.children[0], found.reason);
+  const [reason, ...because] = found.reason.split(": ");
+  setText(content.children[0], reason);
+  setText(content.children[2], because.join(": "));
   const micros = (value) => (value === null || value === undefined ? "–" : `${value.toFixed(value < 10 ? 2 : 1)} µs`);
   const entries = [["cost", short(found.cost), ""]];
   if (found.predicted_old) entries.push(["promised", `${short(found.predicted_old)} → ${short(found.predicted_new)} (${change(found.predicted_old, found.predicted_new)})`, ""]);
@@ -86,7 +89,7 @@ function updateGeneration(item, found, before, newest) {
   if (isComparable) {
     entries.push(["measured", `${micros(found.measured_before)} → ${micros(found.measured)} per row (${change(found.measured_before, found.measured)})`, found.measured < found.measured_before ? "better" : "worse"]);
   } else if (found.measured) entries.push(["measured", `${micros(found.measured)} per row`, ""]);
-  entries.push(["", `${plural(found.queries.length, "query")}, ${plural(found.stores, "store")}, ${plural(found.workers, "worker")}, ${plural(found.batches, "batch").replace("batchs", "batches")}`, ""]);
+  entries.push(["", `${plural(found.queries.length, "query")}, ${plural(found.stores, "store")}, ${plural(found.workers, "worker")}, ${plural(found.batches, "batch")}`, ""]);
   keyed(content.children[1], entries, ([name]) => name, ([name]) => h("span", {}, name ? `${name} ` : "", h("b")), (entry, [, value, kind]) => {
     setText(entry.lastElementChild, value);
     entry.lastElementChild.className = kind;

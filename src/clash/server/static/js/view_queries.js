@@ -14,7 +14,7 @@ const COLUMNS = ["query", "rate", "results", "latency p50", "p95", "complete", "
 export function queriesView() {
   const body = h("tbody");
   const empty = h("p", { class: "empty", hidden: true }, "No query runs. Add one: the streams are read and wait for it.");
-  const table = h("table", {}, h("thead", {}, h("tr", {}, COLUMNS.map((name, at) => h("th", { class: at > 0 && at < 7 ? "number" : "", scope: "col" }, name)))), body);
+  const table = h("table", { class: "stacked-rows" }, h("thead", {}, h("tr", {}, COLUMNS.map((name, at) => h("th", { class: at > 0 && at < 7 ? "number" : "", scope: "col" }, name)))), body);
   const place = h("div");
   const chart = new Chart(place, { height: 210, format: rate });
   const sampleTitle = h("h2", {}, "Last results");
@@ -85,7 +85,7 @@ function createRow(query, choose) {
   const current = () => live.queries.find((found) => found.name === query.name) ?? query;
   return h("tr", { class: "selectable", onclick: () => choose(query.name) },
     h("td", { class: "name" }, h("button", { type: "button", class: "quiet", title: "Show its last results" }, query.name), h("div", { class: "sub" })),
-    ...Array.from({ length: 6 }, () => h("td", { class: "number" })),
+    ...COLUMNS.slice(1, 7).map((label) => h("td", { class: "number", "data-label": label === "p95" ? "latency p95" : label })),
     h("td", { class: "number" }, button("Replace", () => askForQuery(current())), button("Remove", () => confirmRemoval(query.name))));
 }
 

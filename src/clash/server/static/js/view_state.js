@@ -21,7 +21,11 @@ export function stateView() {
     const sizes = Object.values(flows.stores);
     setText(total, `${whole(sizes.reduce((sum, size) => sum + size.rows, 0))} rows, ${bytes(sizes.reduce((sum, size) => sum + size.bytes, 0))} in ${plural(topology.stores.length, "store")}`);
     keyed(tiles, topology.stores, (store) => store.id, createTile, (tile, store) => updateTile(tile, store, flows.stores[store.id]));
-    for (const id of charts.keys()) if (!topology.stores.some((store) => store.id === id)) charts.delete(id);
+    for (const [id, chart] of charts) {
+      if (topology.stores.some((store) => store.id === id)) continue;
+      chart.destroy();
+      charts.delete(id);
+    }
   }
 
   function createTile(store) {

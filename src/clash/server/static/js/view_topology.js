@@ -4,33 +4,44 @@ import { bar, h, keyed, s, setAttributes, setBar, setText } from "./dom.js";
 import { bytes, names, percent, plural, rate, seconds, short, whole } from "./format.js";
 import { askForQuery, confirmRemoval } from "./forms.js";
 import { live, on, pick } from "./live.js";
-import { Picture } from "./picture.js";
+import { LOADS, Picture } from "./picture.js";
 
 export function topologyView() {
   const svg = s("svg", { role: "group", "aria-label": "The topology: streams on the left, probe steps, queries on the right. Arrow keys move between nodes.", tabindex: 0 });
   const picture = new Picture(svg, pick);
-  const found = { nodes: [], at: -1 };
   const search = h("input", { type: "search", placeholder: "Search  ( / )", "aria-label": "Search streams, stores, queries and keys" });
-  search.addEventListener("input", () => Object.assign(found, { nodes: picture.search(search.value), at: -1 }));
+  const hits = h("output", { class: "hits" });
+  let hit = -1;
+  const refreshHits = () => setText(hits, search.value.trim() === "" ? "" : hit < 0 ? plural(picture.hits.length, "hit") : `${hit + 1} of ${picture.hits.length}`);
+  const find = (text) => {
+    search.value = text;
+    hit = -1;
+    picture.search(text);
+    refreshHits();
+  };
+  search.addEventListener("input", () => find(search.value));
   search.addEventListener("keydown", (event) => {
-    if (event.key === "Enter" && found.nodes.length) {
-      found.at = (found.at + 1) % found.nodes.length;
-      picture.reveal(found.nodes[found.at]);
+    if (event.key === "Enter" && picture.hits.length) {
+      hit = (hit + (event.shiftKey ? -1 : 1) + picture.hits.length) % picture.hits.length;
+      picture.reveal(picture.hits[hit]);
+      refreshHits();
     } else if (event.key === "Escape") {
-      search.value = "";
-      picture.search("");
+      find("");
       svg.focus();
     }
   });
   const isolate = h("button", { type: "button", "aria-pressed": "false", title: "Show only what is picked (i)" }, "Isolate");
-  isolate.addEventListener("click", () => picture.setIsolated(!(picture.isolated ?? picture.isLarge)) ?? refreshTools());
+  isolate.addEventListener("click", () => {
+    picture.setIsolated(!(picture.isolated ?? picture.isLarge));
+    refreshTools();
+  });
   const button = (text, title, action) => h("button", { type: "button", title, "aria-label": title, onclick: action }, text);
   const refreshTools = () => setAttributes(isolate, { "aria-pressed": String(picture.isolated ?? (picture.topology ? picture.isLarge : false)) });
   const tools = h(
-    "div", { class: "tools" }, search,
+    "div", { class: "tools" }, search, hits,
     button("+", "Zoom in (+)", () => picture.camera.zoom(1.25)),
     button("−", "Zoom out (-)", () => picture.camera.zoom(0.8)),
-    button("Fit", "Show all (0)", () => picture.camera.fit()),
+    button("Fit", "Show all (0)", () => picture.camera.fit({ isWhole: true })),
     isolate,
   );
   const side = h("aside", { class: "side", "aria-label": "Queries and details" });
@@ -38,7 +49,7 @@ export function topologyView() {
   const details = h("section", { class: "details", hidden: true });
   const sharing = h("p", { class: "muted" });
   side.append(details, h("section", {}, h("header", {}, h("h2", {}, "Queries")), sharing, list));
-  const element = h("div", { class: "topology view" }, h("div", { class: "canvas" }, svg, tools, legend()), side);
+  const element = h("div", { class: "topology view" }, h("div", { class: "canvas" }, h("div", { class: "stage" }, svg, tools), legend()), side);
 
   element.addEventListener("keydown", (event) => {
     if (event.target.closest("input, textarea, select")) return;
@@ -48,7 +59,7 @@ export function topologyView() {
   });
 
   const isShown = () => element.isConnected;
-  const drawTopology = () => { if (live.topology && isShown()) { picture.setTopology(live.topology); refreshTools(); } };
+  const drawTopology = () => { if (live.topology && isShown()) { forgetPick(); picture.setTopology(live.topology); hit = -1; refreshTools(); refreshHits(); } };
   let drawnTopology = null;
   const refresh = () => {
     if (!isShown() || !live.topology) return;
@@ -64,8 +75,18 @@ export function topologyView() {
     show() {
       refresh();
       if (live.topology) picture.setPick(live.pick);
+      showDetails(details);
+      refreshList(list);
     },
   };
+}
+
+/** A query may have been removed, or a step have gone with its plan. */
+function forgetPick() {
+  const { pick: picked, topology } = live;
+  if (picked === null) return;
+  const found = { query: topology.queries.map((query) => query.name), stream: topology.streams.map((stream) => stream.name), store: topology.stores.map((store) => store.id), step: topology.steps.map((step) => step.id) };
+  if (!found[picked.kind].includes(picked.id)) pick(null, null);
 }
 
 function sharingText() {
@@ -77,12 +98,18 @@ function sharingText() {
   return `${text}: the topology costs ${percent(quality.plan_cost / quality.independent.cost)} of ${topology.queries.length} separate jobs.`;
 }
 
+/** Where the list is below the picture, what was picked there is out of sight. */
+function showPicture() {
+  const canvas = document.querySelector(".canvas");
+  if (live.pick !== null && canvas.getBoundingClientRect().bottom < 0) canvas.scrollIntoView({ block: "start" });
+}
+
 function refreshList(list) {
   const queries = live.queries ?? [];
   const most = Math.max(1e-9, ...queries.map((query) => query.share ?? 0));
   keyed(
     list, queries, (query) => query.name,
-    (query) => h("button", { class: "row", type: "button", onclick: () => pick("query", query.name) },
+    (query) => h("button", { class: "row", type: "button", onclick: () => { pick("query", query.name); showPicture(); } },
       h("span", { class: "title" }, query.name), h("span", { class: "value" }), h("span", { class: "sub" }), h("span", { class: "sub" }), bar(0, "")),
     (row, query) => {
       const [, value, sub, latency, meter] = row.children;
@@ -245,12 +272,14 @@ function stepDetails(id) {
 }
 
 function legend() {
-  const line = (attributes) => s("svg", { viewBox: "0 0 34 12", "aria-hidden": "true" }, s("path", { d: "M1,6 H33", fill: "none", "stroke-width": 2.4, ...attributes }));
-  return h("ul", { class: "legend", "aria-hidden": "true" },
-    h("li", {}, line({ class: "edge" }), "over the network"),
-    h("li", {}, line({ class: "edge local" }), "stays on its worker"),
-    h("li", {}, line({ class: "edge feed" }), "stored as an intermediate result"),
-    h("li", {}, line({ class: "edge", "data-load": 1 }), line({ class: "edge", "data-load": 2 }), line({ class: "edge", "data-load": 3 }), "share of all tuples"),
-    h("li", {}, "×3: one step for three queries"),
+  const line = (attributes) => s("svg", { viewBox: "0 0 26 12", "aria-hidden": "true" }, s("path", { d: "M1,6 H25", fill: "none", "stroke-width": 2.6, ...attributes }));
+  const load = (at) => [line({ class: "edge", "data-load": at }), at < LOADS.length ? `< ${100 * LOADS[at]} %` : `≥ ${100 * LOADS[at - 1]} %`];
+  return h("ul", { class: "legend", "aria-label": "Legend" },
+    h("li", {}, h("b", {}, "1.2k"), "tuples/s, share of all:", [0, 1, 2, 3].map(load)),
+    h("li", {}, line({ class: "edge" }), "to one worker"),
+    h("li", {}, line({ class: "edge local" }), "on its worker"),
+    h("li", {}, line({ class: "edge feed" }), "into a store"),
+    h("li", {}, h("span", { class: "badge" }, "×3"), "for 3 queries"),
+    h("li", { class: "of-pick" }, h("b", {}, "870"), "cost of a pick"),
   );
 }
