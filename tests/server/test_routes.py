@@ -16,8 +16,10 @@ from tests.server.fake_run import FakeRun
 
 from clash import sinks
 from clash.errors import ClashError
+from clash.job.variables import Variables
 from clash.server import app
 from clash.server.access import Access
+from clash.server.context import JobContext
 from clash.server.limits import MAX_BODY, MAX_SQL
 from clash.server.values import table_to_data
 
@@ -42,6 +44,30 @@ def test_reading(client: TestClient) -> None:
     assert client.get("/api/generations").json()[0]["reason"] == "start"
     assert client.get("/api/openapi.json").json()["openapi"].startswith("3.1")
     assert client.head("/api/queries").status_code == 200
+
+
+def test_values_of_variables_are_hidden_in_errors_and_paths_alone(run: FakeRun) -> None:
+    """Names and data may happen to be what a variable has: with another in its place, the page would find no such stream."""
+    variables = Variables({"TOPIC": "orders", "ROOT": "/srv/secret"})
+    variables.replace("${TOPIC} ${ROOT}")
+    run.coordinator.uri = "file:/srv/secret/state"
+    run.exception = ClashError("the file cannot be read", "'/srv/secret/in/1'", "look at /srv/secret")
+    with ThreadPoolExecutor(2) as executor:
+        guard = app.create_app(run, Access(TOKEN, "127.0.0.1", 4242), executor, JobContext("shop", hide=variables.hide))
+        client = TestClient(guard, base_url="http://127.0.0.1:4242", headers={"Authorization": f"Bearer {TOKEN}"})
+        status = client.get("/api/status").json()
+        assert status["checkpoint"] == "file:${ROOT}/state"
+        assert status["error"] == {"what": "the file cannot be read", "detail": "'${ROOT}/in/1'", "hint": "look at ${ROOT}"}
+        assert {store["name"] for store in client.get("/api/topology").json()["stores"]} == {"orders", "payments"}
+        assert "FROM orders JOIN" in client.get("/api/queries").json()[0]["sql"]
+        assert client.get("/api/results/paid").json()["columns"][0]["name"] == "order_id"
+        assert client.post("/api/what-if", json={"sql": "orders"}).json()["detail"].startswith("query")
+        assert "'${TOPIC}'" in client.get("/api/results/orders").json()["detail"]
+        run.is_active = False
+        with client.stream("GET", "/api/events") as response:
+            text = "".join(response.iter_text())
+        assert "/srv/secret" not in text
+        assert '"orders"' in text
 
 
 def test_adding_replacing_removing(client: TestClient, run: FakeRun) -> None:

@@ -94,7 +94,8 @@ def run(
         position.run = started
         server = None
         if not no_ui:
-            server = _serve(file, started, ui, token, tuple(ui_name or ()))
+            with file.at("checkpoint"):
+                server = _serve(file, started, ui, token, tuple(ui_name or ()))
             stack.callback(server.stop)
         # a token of the user's is not shown
         url = None if server is None else server.url if token is None else server.address
@@ -107,7 +108,7 @@ def run(
             raise typer.Exit(int(str(end.args[0])) if end.args else FAILED) from None
         except ClashError as error:
             show_error(file.hidden(error))
-            console.print(f"Spark's log: {log}", style="dim", markup=False, soft_wrap=True)
+            console.print(file.variables.hide(f"Spark's log: {log}"), style="dim", markup=False, soft_wrap=True)
             raise typer.Exit(FAILED) from None
         _say_stopped(console, started)
 
@@ -117,7 +118,7 @@ def _serve(file: JobFile, run: Any, address: str | None, token: str | None, name
     from clash.server.serve import serve
 
     job = file.job
-    context = JobContext(job.name, run.checkpoint, file.folder, job.kafka, job.postgres, file.variables.hide_data)
+    context = JobContext(job.name, run.checkpoint, file.folder, job.kafka, job.postgres, file.variables.hide)
     try:
         return serve(run, address, token, names, context)
     except BaseException:

@@ -137,7 +137,7 @@ async def _healthz(_request: Request) -> Response:
     return PlainTextResponse("ok\n", headers={"Cache-Control": "no-store"})
 
 
-def _on_error(hide: Callable[[Any], Any]) -> Callable[[Request, Exception], Awaitable[Response]]:
+def _on_error(hide: Callable[[str], str]) -> Callable[[Request, Exception], Awaitable[Response]]:
     """A mistake of the caller's that a route or the engine has found."""
 
     async def on_error(_request: Request, error: Exception) -> Response:

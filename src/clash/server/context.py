@@ -18,8 +18,9 @@ class JobContext:
     """Which relative paths of sinks count from."""
     kafka: model.Kafka = field(default_factory=model.Kafka)
     postgres: model.Postgres | None = None
-    hide: Callable[[Any], Any] = lambda data: data
-    """Replaces values of variables in the texts of plain data that is shown."""
+    hide: Callable[[str], str] = str
+    """Replaces values of variables in the text of an error or a path. Names, queries and results never pass it: they have no variables, and
+    one of them may happen to be what a variable has."""
 
     @staticmethod
     def of(run: Any) -> JobContext:

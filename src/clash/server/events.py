@@ -15,7 +15,8 @@ from concurrent.futures import Executor
 from typing import Any
 
 from clash.server.limits import MAX_STREAMS
-from clash.server.problems import ProblemError
+from clash.server.problems import ProblemError, three_parts
+from clash.server.snapshot import hide_status
 
 _LOG = logging.getLogger("clash")
 INTERVAL = 1.0  # seconds between two snapshots
@@ -33,7 +34,7 @@ class EventHub:
         run: Any,
         snapshots: Snapshots,
         executor: Executor,
-        hide: Callable[[Any], Any] = lambda data: data,
+        hide: Callable[[str], str] = str,
         interval: float = INTERVAL,
         limit: int = MAX_STREAMS,
     ) -> None:
@@ -92,7 +93,7 @@ class EventHub:
             active = bool(self._run.is_active)  # before the snapshots: what they show of a run that has ended is its last state
             for name, take in self._snapshots.items():
                 try:
-                    text = await loop.run_in_executor(self._executor, self._take, take)
+                    text = await loop.run_in_executor(self._executor, self._take, name, take)
                 except Exception as error:  # Spark may have been stopped; the page shows the last snapshot
                     _LOG.debug("no snapshot %s: %s", name, error)
                     continue
@@ -100,13 +101,14 @@ class EventHub:
                     await self._publish(name, text)
             if not active:
                 failure = self._run.exception
-                parts = None if failure is None else {"what": failure.what, "detail": failure.detail, "hint": failure.hint}
-                await self._publish(ENDED, json.dumps(self._hide({"error": parts}), ensure_ascii=False))
+                parts = None if failure is None else three_parts(failure, self._hide)
+                await self._publish(ENDED, json.dumps({"error": parts}, ensure_ascii=False))
                 return
             await asyncio.sleep(self._interval)
 
-    def _take(self, take: Callable[[Any], Any]) -> str:
-        return json.dumps(self._hide(take(self._run)), ensure_ascii=False)
+    def _take(self, name: str, take: Callable[[Any], Any]) -> str:
+        data = take(self._run)
+        return json.dumps(hide_status(data, self._hide) if name == "status" else data, ensure_ascii=False)
 
     async def _publish(self, name: str, text: str) -> None:
         self._version += 1

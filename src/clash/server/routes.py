@@ -27,9 +27,7 @@ from clash.server.values import table_to_data
 MAX_ROWS = 1_000  # of results in one answer
 MAX_WAIT = 60.0  # seconds for a change to take effect
 READS: dict[str, Callable[[Any], Any]] = {
-    "status": snapshot.status,
     "topology": snapshot.topology,
-    "queries": snapshot.queries,
     "generations": snapshot.generations,
 }
 _POLL = 0.1  # seconds between two looks at a change that is waited for
@@ -43,9 +41,9 @@ class Api:
 
     @property
     def routes(self) -> list[Route]:
-        reads = [Route(f"/api/{name}", self._reading(take), methods=["GET"]) for name, take in READS.items() if name != "queries"]
         return [
-            *reads,
+            Route("/api/status", self._reading(lambda run: snapshot.hide_status(snapshot.status(run), self._job.hide)), methods=["GET"]),
+            *(Route(f"/api/{name}", self._reading(take), methods=["GET"]) for name, take in READS.items()),
             Route("/api/queries", _by_method(GET=self._reading(snapshot.queries), POST=self.add_query), methods=["GET", "POST"]),
             Route("/api/queries/{name}", _by_method(PUT=self.replace_query, DELETE=self.remove_query), methods=["PUT", "DELETE"]),
             Route("/api/what-if", self.what_if, methods=["POST"]),
@@ -65,7 +63,7 @@ class Api:
             raise ProblemError(409, error.what, error.detail, error.hint) from None
 
     def _response(self, data: Any, status: int = 200) -> Response:
-        text = json.dumps(self._job.hide(data), ensure_ascii=False)
+        text = json.dumps(data, ensure_ascii=False)
         return Response(text, status, {"Cache-Control": "no-store"}, "application/json")
 
     # ---- reading -------------------------------------------------------------------------------------------------
