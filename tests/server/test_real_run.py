@@ -39,7 +39,7 @@ def run(spark: Any, folder: Path) -> Iterator[Any]:
 
 @pytest.fixture(scope="module")
 def http(run: Any) -> Iterator[httpx.Client]:
-    server: Server = clash.serve(run, "127.0.0.1:0")
+    server: Server = clash.serve(run, "127.0.0.1:0", any_sink=True)
     headers = {"Authorization": f"Bearer {server.access.token}"}
     with httpx.Client(base_url=server.address, headers=headers, trust_env=False, timeout=60) as client:
         yield client

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ from clash.server import app
 from clash.server.access import Access
 from clash.server.context import JobContext
 from clash.server.limits import MAX_BODY, MAX_SQL
+from clash.server.threads import Threads
 from clash.server.values import table_to_data
 
 SQL = "SELECT * FROM orders JOIN payments USING (order_id)"
@@ -52,8 +54,8 @@ def test_values_of_variables_are_hidden_in_errors_and_paths_alone(run: FakeRun) 
     variables.replace("${TOPIC} ${ROOT}")
     run.coordinator.uri = "file:/srv/secret/state"
     run.exception = ClashError("the file cannot be read", "'/srv/secret/in/1'", "look at /srv/secret")
-    with ThreadPoolExecutor(2) as executor:
-        guard = app.create_app(run, Access(TOKEN, "127.0.0.1", 4242), executor, JobContext("shop", hide=variables.hide))
+    with closing(Threads()) as threads:
+        guard = app.create_app(run, Access(TOKEN, "127.0.0.1", 4242), threads, JobContext("shop", hide=variables.hide))
         client = TestClient(guard, base_url="http://127.0.0.1:4242", headers={"Authorization": f"Bearer {TOKEN}"})
         status = client.get("/api/status").json()
         assert status["checkpoint"] == "file:${ROOT}/state"
@@ -86,6 +88,19 @@ def test_adding_replacing_removing(client: TestClient, run: FakeRun) -> None:
 def test_a_sink_counts_from_the_folder_of_the_job(client: TestClient, run: FakeRun) -> None:
     client.post("/api/queries", json={"name": "a", "sql": SQL, "sink": {"parquet": "out/a"}})
     assert run.options["sink"] == sinks.Parquet(str(Path.cwd() / "out/a"))
+
+
+def test_a_request_cannot_name_any_sink_unless_the_server_says_so(client: TestClient, run: FakeRun) -> None:
+    sink = {"kafka": {"topic": "t", "options": {"plugin.library.paths": "/tmp/evil.so"}}}
+    body = problem(client.post("/api/queries", json={"name": "a", "sql": SQL, "sink": sink}), 422)
+    assert "plugin.library.paths" in body["detail"]
+    assert "--ui-any-sink" in body["hint"]
+    assert "a" not in run.queries
+    with closing(Threads()) as threads:
+        guard = app.create_app(run, Access(TOKEN, "127.0.0.1", 4242), threads, JobContext("shop", any_sink=True))
+        free = TestClient(guard, base_url="http://127.0.0.1:4242", headers={"Authorization": f"Bearer {TOKEN}"})
+        assert free.post("/api/queries", json={"name": "a", "sql": SQL, "sink": {"parquet": "/tmp/x"}}).status_code == 202
+        assert run.options["sink"] == sinks.Parquet("/tmp/x")
 
 
 def test_results(client: TestClient) -> None:
@@ -175,8 +190,8 @@ def test_a_failure_is_a_problem_without_a_trace(client: TestClient, run: FakeRun
 
 def test_changes_are_limited_in_rate(run: FakeRun, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(app, "CHANGES", (1e-6, 3))
-    with ThreadPoolExecutor(1) as executor:
-        application = app.create_app(run, Access(TOKEN, "127.0.0.1", 4242), executor)
+    with closing(Threads()) as threads:
+        application = app.create_app(run, Access(TOKEN, "127.0.0.1", 4242), threads)
         client = TestClient(application, base_url="http://127.0.0.1:4242", headers={"Authorization": f"Bearer {TOKEN}"})
         codes = [client.post("/api/workers", json={"workers": 2}).status_code for _ in range(5)]
         assert codes == [202, 202, 202, 429, 429]

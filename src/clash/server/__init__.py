@@ -12,6 +12,8 @@ run) and `app` (its routes).
 | `limits` | how much may be asked: bodies, rate, slow clients |
 | `problems` | errors as problem documents |
 | `routes` | `/api`: what is read and what is changed |
+| `threads`, `patience` | threads for calls of the run; clients that are slow |
+| `given_sinks` | sinks that requests may name |
 | `bodies`, `values` | what requests bring; rows of results as JSON |
 | `openapi` | the API described for programs |
 | `metrics` | `/metrics` for Prometheus |
