@@ -74,7 +74,8 @@ def test_every_command(server: Server, run: FakeRun, tmp_path: Path) -> None:
     assert "1152921504606846976" in call("results", "paid", *here)
     rows = [json.loads(line) for line in call("results", "paid", "--json", "-n", 1, *here).splitlines()]
     assert rows == [{"order_id": 1, "page": "<script>alert(1)</script>"}]
-    assert json.loads(call("what-if", SQL, "--json", *here))["marginal"] == 0
+    assert json.loads(call("what-if", SQL, "--replaces", "paid", "--json", *here))["marginal"] == 0
+    assert run.options["replaces"] == "paid"
 
 
 def test_by_address_with_a_token(server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -79,7 +79,7 @@ class FakeRun:
 
     def what_if(self, text: str, **options: Any) -> Any:
         self._check("what_if", text, options)
-        keys = ("name", "marginal", "alone", "cost", "stores", "steps", "completeness", "columns")
+        keys = ("name", "marginal", "alone", "cost", "saved", "stores", "steps", "completeness", "columns")
         return SimpleNamespace(to_data=lambda: dict.fromkeys(keys, 0), explain=lambda _format: "{}")
 
     def last_results(self, query: str, last: int = 20, after: int = -1) -> Any:

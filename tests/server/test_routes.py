@@ -112,8 +112,11 @@ def test_results(client: TestClient) -> None:
         problem(client.get("/api/results/paid", params={"last": last}), 422)
 
 
-def test_what_if(client: TestClient) -> None:
+def test_what_if(client: TestClient, run: FakeRun) -> None:
     assert client.post("/api/what-if", json={"sql": SQL}).json()["plan"] == {}
+    assert client.post("/api/what-if", json={"sql": SQL, "replaces": "paid"}).json()["saved"] == 0
+    assert run.options["replaces"] == "paid"
+    problem(client.post("/api/what-if", json={"sql": SQL, "replaces": "../x"}), 422)
     body = problem(client.post("/api/what-if", json={"sql": "SELEC"}), 422)
     assert body["what"] == "the query cannot be parsed"
     assert body["hint"] == "write SELECT …"

@@ -6,7 +6,7 @@ from typing import Any
 
 from pydantic.json_schema import models_json_schema
 
-from clash.server.bodies import NAME_PATTERN, Addition, QueryText, Replacement, Workers
+from clash.server.bodies import NAME_PATTERN, Addition, Question, Replacement, Workers
 from clash.server.problems import MEDIA_TYPE
 
 VERSION = "1"  # of the API: it changes when a route or a key goes away or changes its meaning
@@ -57,7 +57,7 @@ _PROBLEMS = {
 
 
 def document() -> Schema:
-    models: Any = [(model, "validation") for model in (Addition, Replacement, QueryText, Workers)]
+    models: Any = [(model, "validation") for model in (Addition, Replacement, Question, Workers)]
     _, definitions = models_json_schema(models, ref_template=_REF)
     return {
         "openapi": "3.1.0",
@@ -95,7 +95,7 @@ def _paths() -> Schema:
             "put": _operation("Replaces a query by another, at one boundary.", _CHANGE, [name, wait], "Replacement", status="202"),
             "delete": _operation("Removes a query; its results stay.", _CHANGE, [name, wait], status="202"),
         },
-        "/api/what-if": {"post": _operation("What one more query would cost, share and store.", _WHAT_IF, body="QueryText")},
+        "/api/what-if": {"post": _operation("What one more query would cost, share and store.", _WHAT_IF, body="Question")},
         "/api/workers": {"post": _operation("Another number of workers.", _CHANGE, [wait], "Workers", status="202")},
         "/api/generations": {"get": _operation("Every plan so far, oldest first.", {"type": "array", "items": _OBJECT})},
         "/api/results/{query}": {"get": _operation("The last results of a query.", _RESULTS, [query, last, after])},

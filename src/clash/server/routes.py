@@ -16,7 +16,7 @@ from starlette.types import Receive, Scope, Send
 from clash.errors import ClashError, TakenNameError, UnknownNameError
 from clash.job.sinks import build_sink, resolve_from
 from clash.server import snapshot
-from clash.server.bodies import Addition, QueryText, Replacement, Workers, parse_body
+from clash.server.bodies import Addition, Question, Replacement, Workers, parse_body
 from clash.server.context import JobContext
 from clash.server.events import EventHub, EventStream
 from clash.server.given_sinks import check_given_sink
@@ -124,10 +124,10 @@ class Api:
         return await self._accepted(request, lambda: self._run.rescale(body.workers))
 
     async def what_if(self, request: Request) -> Response:
-        body = parse_body(QueryText, await read_json(request))
+        body = parse_body(Question, await read_json(request))
 
         def assess() -> Any:
-            answer = self._run.what_if(body.sql, windows=body.windows, mode=body.mode)
+            answer = self._run.what_if(body.sql, windows=body.windows, mode=body.mode, replaces=body.replaces)
             return {**answer.to_data(), "plan": json.loads(answer.explain("json"))}
 
         return self._response(await self._in(self._threads.previews, request, assess))
