@@ -164,6 +164,14 @@ def test_anchors_and_merge_keys() -> None:
     assert (streams["R"].window, streams["S"].window) == (60_000_000, 120_000_000)
 
 
+def test_every_kind_of_error_has_its_place() -> None:
+    """Also those that are made of other things than their three parts."""
+    schema = 'path: in/S, schema: "a string,'
+    error = refused(HEAD.replace('path: in/S, schema: "a long,', schema) + QUERIES)
+    assert error.what == "not all relations are joined by an equality"
+    assert error.detail.startswith("job.yaml, query q, line 7, column ")
+
+
 # ---- variables -------------------------------------------------------------------------------------------------------
 
 

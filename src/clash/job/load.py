@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import os
 import re
 from collections.abc import Iterator, Mapping
@@ -101,7 +100,8 @@ class JobFile:
 
     def hidden(self, error: ClashError) -> ClashError:
         """The error without values of variables."""
-        hide, made = self.variables.hide, copy.copy(error)
+        hide, made = self.variables.hide, error.__class__.__new__(error.__class__)  # subclasses are made of other things than their parts
+        made.__dict__.update(error.__dict__)
         made.what, made.detail, made.hint = hide(error.what), hide(error.detail), hide(error.hint)
         made.args = (made.what, made.detail, made.hint)
         return made
