@@ -58,9 +58,7 @@ def _paths() -> Schema:
     after = _parameter("after", "query", {"type": "integer", "minimum": -1, "maximum": 2**53}, "Of later batches only.")
     return {
         "/api/status": {"get": _operation("Whether the run is active, its last batch, and totals.", ANSWERS["status"])},
-        "/api/topology": {
-            "get": _operation("The plan that runs: stores, steps, their users, their expected cost.", ANSWERS["topology"])
-        },
+        "/api/topology": {"get": _operation("The plan that runs: stores, steps, their users, their expected cost.", ANSWERS["topology"])},
         "/api/queries": {
             "get": _operation("The live queries.", ANSWERS["queries"]),
             "post": _operation("Adds a query.", CHANGE, [wait], "Addition", status="202"),
@@ -74,9 +72,7 @@ def _paths() -> Schema:
         "/api/generations": {"get": _operation("Every plan so far, oldest first.", ANSWERS["generations"])},
         "/api/results/{query}": {"get": _operation("The last results of a query.", RESULTS, [query, last, after])},
         "/api/history": {"get": _operation("The last batches, oldest first.", ANSWERS["history"], [after])},
-        "/api/events": {
-            "get": _operation("Snapshots when they change, and measured flows, as server-sent events.", None)
-        },
+        "/api/events": {"get": _operation("Snapshots when they change, and measured flows, as server-sent events.", None)},
         "/api/openapi.json": {"get": _operation("This document.", {"type": "object"})},
         "/metrics": {"get": _operation("Metrics in the text format of Prometheus.", None, kind="text/plain")},
         "/healthz": {"get": {**_operation("Whether the server answers; needs no token.", None, kind="text/plain"), "security": []}},
