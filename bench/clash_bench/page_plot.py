@@ -27,5 +27,5 @@ def draw(rows: Sequence[PageRun], path: Path) -> None:
         dress(axes, title, "pair of runs, one after the other", unit)
         thousands(axes)
         axes.set_xticks(sorted({row.repetition + 1 for row in rows}))
-        axes.legend(fontsize=8, frameon=False, loc="lower right")
+        axes.legend(fontsize=8, loc="lower right", framealpha=0.9)
     save(plot, path)

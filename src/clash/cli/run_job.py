@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import tempfile
 import time
 from contextlib import ExitStack
@@ -112,7 +113,10 @@ def run(
             _say_stopped(console, started)
             raise typer.Exit(int(str(end.args[0])) if end.args else FAILED) from None
         except ClashError as error:
-            show_error(file.hidden(error))
+            if log_format == "json":
+                logging.getLogger("clash").error("the run has failed: %s", error)
+            else:
+                show_error(file.hidden(error))
             console.print(file.variables.hide(f"Spark's log: {log}"), style="dim", markup=False, soft_wrap=True)
             raise typer.Exit(FAILED) from None
         _say_stopped(console, started)
