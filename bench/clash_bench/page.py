@@ -21,6 +21,7 @@ import clash
 from clash.cli.demo import QUERIES, SELECTIVITIES, STREAMS, WINDOW
 from clash.cli.demo_data import SLICE, history, write_slice
 from clash.spark.local_session import local_session
+from clash_bench import page_plot
 from clash_bench.monitor import load
 from clash_bench.tables import note, write
 
@@ -57,6 +58,7 @@ def run(minutes: int, repeat: int, out: Path) -> None:
                 rows.append(_measure(spark, folder, f"{repetition}-{page}", page, repetition))
                 note(f"{rows[-1]}")
     write(out / "page.csv", PageRun, rows)
+    page_plot.draw(rows, out / "page.png")
     for part in ("driver_cpu", "tuples_per_second"):
         ratios = [getattr(_of(rows, at, True), part) / getattr(_of(rows, at, False), part) for at in range(repeat)]
         note(f"{part} with a page, over that without: median {statistics.median(ratios):.4f} of {sorted(round(r, 3) for r in ratios)}")

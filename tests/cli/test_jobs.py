@@ -87,6 +87,20 @@ def test_check_prints_no_value_of_a_variable(shop: Path, tmp_path: Path, monkeyp
     assert "parquet ${OUT}/f" in run("check", job)
 
 
+def test_no_command_prints_the_place_of_a_checkpoint_from_a_variable(shop: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    place = tmp_path / "hunter2secret's"
+    (place / "clash").mkdir(parents=True)
+    (place / "clash" / "manifest-1.json").write_text("{}")
+    monkeypatch.setenv("STATE", str(place))
+    job = tmp_path / "job.yaml"
+    job.write_text((shop / "job.yaml").read_text().replace("checkpoint: ./state ", 'checkpoint: "${STATE}" '))
+    (tmp_path / "fulfilment.sql").write_text((shop / "fulfilment.sql").read_text())
+    assert "hunter2secret" not in refused("status", "--job", job)
+    assert "${STATE}" in refused("status", "--job", job)
+    assert "hunter2secret" not in CliRunner().invoke(app, ["diff", str(job)]).output
+    assert '"checkpoint": "${STATE}"' in run("check", job, "--json")
+
+
 def test_explain_takes_both_kinds_of_files(shop: Path, tmp_path: Path) -> None:
     text = run("explain", shop / "job.yaml")
     assert "on 2 workers" in text

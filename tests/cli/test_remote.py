@@ -25,7 +25,7 @@ def run() -> FakeRun:
 
 @pytest.fixture
 def server(run: FakeRun, tmp_path: Path) -> Iterator[Server]:
-    started = serve(run, "127.0.0.1:0", job=JobContext("shop", str(tmp_path), tmp_path))
+    started = serve(run, "127.0.0.1:0", job=JobContext("shop", str(tmp_path), tmp_path.with_name("job")))
     yield started
     started.stop()
 
@@ -46,7 +46,7 @@ def test_the_file_of_a_run_is_its_owner_s_and_goes_with_it(server: Server, tmp_p
 
 
 def test_the_file_of_another_run_stays(run: FakeRun, server: Server, tmp_path: Path) -> None:
-    later = serve(run, "127.0.0.1:0", job=JobContext("shop", str(tmp_path), tmp_path))
+    later = serve(run, "127.0.0.1:0", job=JobContext("shop", str(tmp_path), tmp_path.with_name("job")))
     server.stop()
     assert json.loads((tmp_path / "server.json").read_text())["address"] == later.address
     later.stop()
@@ -62,7 +62,7 @@ def test_every_command(server: Server, run: FakeRun, tmp_path: Path) -> None:
         "query", "add", "sent", SQL, "--sink", "{parquet: out/sent}", "--window", "orders=5 s", *here
     )
     assert run.options["windows"] == {"orders": "5 s"}
-    assert run.options["sink"].url == str(tmp_path / "out/sent")
+    assert run.options["sink"].url == str(tmp_path.with_name("job") / "out/sent")
     (tmp_path / "q.sql").write_text(f"{SQL};\n")
     assert "replace sent" in call("query", "replace", "sent", "--file", tmp_path / "q.sql", "--sink", "memory", "--no-history", *here)
     assert run.queries["sent"] == SQL
@@ -75,7 +75,8 @@ def test_every_command(server: Server, run: FakeRun, tmp_path: Path) -> None:
     assert "1152921504606846976" in call("results", "paid", *here)
     rows = [json.loads(line) for line in call("results", "paid", "--json", "-n", 1, *here).splitlines()]
     assert rows == [{"order_id": 1, "page": "<script>alert(1)</script>"}]
-    assert json.loads(call("what-if", SQL, "--json", *here))["marginal"] == 0
+    assert json.loads(call("what-if", SQL, "--replaces", "paid", "--json", *here))["marginal"] == 0
+    assert run.options["replaces"] == "paid"
 
 
 def test_by_address_with_a_token(server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

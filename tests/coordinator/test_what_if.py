@@ -9,7 +9,7 @@ import pytest
 
 from clash.coordinator.control.job import QueryRequest
 from clash.coordinator.what_if import WhatIf, assess_query
-from clash.errors import QueryError
+from clash.errors import QueryError, UnknownNameError
 from clash.inprocess.engine import InProcessEngine
 from clash.model.stream import Stream
 
@@ -34,8 +34,8 @@ def batch(run: InProcessEngine, second: int) -> None:
     run.batch({name: rows(second) for name in ("R", "S", "T")}, now=second * SECOND)
 
 
-def what_if(run: InProcessEngine, text: str) -> WhatIf:
-    return assess_query(run.coordinator, QueryRequest("what_if", text))
+def what_if(run: InProcessEngine, text: str, replaces: str | None = None) -> WhatIf:
+    return assess_query(run.coordinator, QueryRequest("what_if", text), replaces)
 
 
 def test_a_twin_costs_nothing_and_shares_all() -> None:
@@ -62,6 +62,22 @@ def test_a_new_stream_must_be_stored() -> None:
     assert stores["R"].shared_with == ("q",)
     assert 0 < answer.marginal <= answer.alone + 1e-9
     assert answer.cost + answer.marginal == pytest.approx(answer.plan.cost)
+
+
+def test_a_replacement_is_priced_without_the_query_that_it_replaces() -> None:
+    text = "SELECT R.a FROM R JOIN S ON R.a = S.a"
+    run = engine(q=text, other="SELECT R.b FROM R JOIN T ON R.a = T.a")
+    batch(run, 1)
+    assert what_if(run, text).marginal == pytest.approx(0)
+    same = what_if(run, text, replaces="q")
+    assert same.marginal == pytest.approx(same.saved)
+    assert same.saved > 0
+    assert not any(store.is_new for store in same.stores)
+    assert all("q" not in step.shared_with for step in same.steps)
+    only = what_if(engine(q=text), text, replaces="q")
+    assert (only.cost, only.marginal) == (0, pytest.approx(only.alone))
+    with pytest.raises(UnknownNameError):
+        what_if(run, text, replaces="nothing")
 
 
 def test_nothing_changes() -> None:

@@ -3,8 +3,10 @@
 
 from __future__ import annotations
 
+import json
 import textwrap
 from pathlib import Path
+from urllib.parse import quote
 
 import pytest
 
@@ -12,6 +14,7 @@ from clash import sinks
 from clash.errors import ClashError
 from clash.job.declared import Declared, declare
 from clash.job.load import JobFile, parse_job
+from clash.job.variables import Variables
 
 ISSUE = """
 name: shop
@@ -161,6 +164,14 @@ def test_anchors_and_merge_keys() -> None:
     assert (streams["R"].window, streams["S"].window) == (60_000_000, 120_000_000)
 
 
+def test_every_kind_of_error_has_its_place() -> None:
+    """Also those that are made of other things than their three parts."""
+    schema = 'path: in/S, schema: "a string,'
+    error = refused(HEAD.replace('path: in/S, schema: "a long,', schema) + QUERIES)
+    assert error.what == "not all relations are joined by an equality"
+    assert error.detail.startswith("job.yaml, query q, line 7, column ")
+
+
 # ---- variables -------------------------------------------------------------------------------------------------------
 
 
@@ -191,9 +202,9 @@ def test_a_variable_cannot_inject_yaml() -> None:
 
 def test_values_of_variables_are_never_shown() -> None:
     secret = "hunter2secret"
+    epoch = HEAD + QUERIES + "engine: { epoch: '${S}' }"
     texts = [
-        HEAD.replace("window: 1 minute", "window: '${S}'") + QUERIES,
-        HEAD.replace("a long", "a ${S}") + QUERIES,
+        epoch,
         HEAD + QUERIES + "engine: { workers: '${S}' }",
         HEAD + QUERIES + "engine: { strategy: '${S}' }",
         HEAD + QUERIES + "kafka: { options: { sasl.password: ['${S}'] } }",
@@ -202,13 +213,48 @@ def test_values_of_variables_are_never_shown() -> None:
     ]
     for text in texts:
         assert secret not in str(refused(text, S=secret)), text
-    assert "${S}" in refused(HEAD.replace("window: 1 minute", "window: '${S}'") + QUERIES, S=secret).detail
-    assert "'${S}'" in refused(HEAD.replace("window: 1 minute", "window: '${S}'") + QUERIES, S="ab").detail
+    assert "${S}" in refused(epoch, S=secret).detail
+    assert "'${S}'" in refused(epoch, S="ab").detail
+    assert "'ab'" not in str(refused(epoch, S="ab").args)
 
 
-def test_a_query_has_no_variables() -> None:
-    error = refused(HEAD + QUERIES.replace("R.b", "'${S}'"), S="x")
-    assert error.what == "a query cannot have a variable"
+@pytest.mark.parametrize(
+    ("old", "new", "key"),
+    [
+        ("R.b", "'${S}'", "queries.q.sql"),
+        ("name: shop", "name: '${S}'", "name"),
+        ("window: 1 minute", "window: '${S}'", "streams.R.window"),
+        ("a long, b", "a ${S}, b", "streams.R.schema"),
+        ("lateness: 5 seconds", "lateness: '${S}'", "streams.R.lateness"),
+        ('S.a"', 'S.a", windows: { R: "${S}" }', "queries.q.windows.R"),
+    ],
+)
+def test_what_the_plan_shows_has_no_variables(old: str, new: str, key: str) -> None:
+    error = refused((HEAD + QUERIES).replace(old, new), S="hunter2secret")
+    assert error.what == "this key cannot have a variable"
+    assert error.detail.endswith(key)
+
+
+VALUES = ["hunter2", "pa'ss", 'pa"ss\\word', "two\nlines", "tür kei", "/srv/data/", "x'y", "7"]
+
+
+@pytest.mark.parametrize("value", VALUES)
+def test_a_value_is_hidden_as_it_is_and_in_quotes(value: str) -> None:
+    variables = Variables({"S": value})
+    variables.replace("${S}")
+    shown = {f"'{value}'", repr(value), json.dumps(value), json.dumps(value, ensure_ascii=False), f'"{quote(value)}"', f"key='{value}'"}
+    for text in shown:
+        hidden = variables.hide(f"before {text} after")
+        assert "${S}" in hidden
+        assert value.strip("/") not in hidden.replace("${S}", "")
+
+
+def test_a_short_value_is_hidden_as_a_word() -> None:
+    variables = Variables({"A": "ab", "N": "5"})
+    variables.replace("${A}${N}")
+    assert variables.hide("ab, a/ab/c: 'ab' but a cable of line 5, port='5', workers=5") == (
+        "${A}, a/${A}/c: '${A}' but a cable of line 5, port='${N}', workers=${N}"
+    )
 
 
 # ---- what only Spark knows ---------------------------------------------------------------------------------------------
@@ -222,7 +268,7 @@ def test_streams_without_a_schema_are_left_to_spark() -> None:
 
 def test_expressions_that_spark_computes_are_left_to_spark() -> None:
     declared = checked(HEAD + QUERIES.replace("R.b", "reverse(soundex(R.b))"))
-    assert "Spark computes" in declared.unchecked["q"]
+    assert declared.unchecked["q"] == "Spark computes SOUNDEX(`b`)"
     assert not declared.checked
 
 

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 
 import httpx2 as httpx
 import pytest
@@ -11,6 +11,7 @@ from tests.server.fake_run import FakeRun
 from clash.server.access import Access
 from clash.server.app import create_app
 from clash.server.serve import Server, serve
+from clash.server.threads import Threads
 
 TOKEN = "a-token-of-the-tests-0123456789"
 
@@ -23,8 +24,8 @@ def run() -> FakeRun:
 @pytest.fixture
 def anonymous(run: FakeRun) -> Iterator[TestClient]:
     """A client without a token."""
-    with ThreadPoolExecutor(2) as executor:
-        app = create_app(run, Access(TOKEN, "127.0.0.1", 4242), executor)
+    with closing(Threads()) as threads:
+        app = create_app(run, Access(TOKEN, "127.0.0.1", 4242), threads)
         yield TestClient(app, base_url="http://127.0.0.1:4242", raise_server_exceptions=False, follow_redirects=False)
 
 

@@ -43,7 +43,12 @@ class FakeRun:
         self.progress = json.loads(json.dumps(PROGRESS))
         self.queries = {"paid": "SELECT * FROM orders JOIN payments USING (order_id)"}
         self.complete_from = {"paid": 0}
-        self.generations: list[dict[str, Any]] = [{"generation": 0, "batch": 0, "reason": "start"}]
+        self.generations: list[dict[str, Any]] = [
+            {
+                "generation": 0, "batch": 0, "reason": "start", "queries": ["paid"], "workers": 2, "stores": 2, "cost": 1.0,
+                "predicted_old": None, "predicted_new": None, "batches": 8, "measured_before": None, "measured": None,
+            }
+        ]  # fmt: skip
         self.name = None
         self.probe_rates = ProbeRates()
         self.coordinator = InProcessEngine([_stream("orders"), _stream("payments")], self.queries).coordinator
@@ -87,8 +92,11 @@ class FakeRun:
 
     def what_if(self, text: str, **options: Any) -> Any:
         self._check("what_if", text, options)
-        keys = ("name", "marginal", "alone", "cost", "stores", "steps", "completeness", "columns")
-        return SimpleNamespace(to_data=lambda: dict.fromkeys(keys, 0), explain=lambda _format: "{}")
+        data = {
+            "name": "what_if", "marginal": 0.0, "alone": 1.0, "cost": 1.0, "saved": 0.0, "stores": [], "steps": [], "columns": [],
+            "completeness": {"is_complete": True, "needed_watermarks": {}},
+        }  # fmt: skip
+        return SimpleNamespace(to_data=lambda: data, explain=lambda _format: "{}")
 
     def last_results(self, query: str, last: int = 20, after: int = -1) -> Any:
         self._find(query)

@@ -79,7 +79,7 @@ def snapshots(queries: int = 20) -> dict[str, Any]:
             "active": True, "error": None, "name": HOSTILE, "batch": 4711, "generation": 3, "workers": 8, "queries": len(named),
             "streams": 10,
             "stores": len(stores), "rows": 1, "bytes": sum(store["bytes"] for store in stores.values()), "input_rate": sum(rates.values()),
-            "result_rate": 4200.0, "pending": [],
+            "result_rate": 4200.0, "pending": [], "checkpoint": None, "progress": {},
         },
         "topology": topology,
         "flows": {

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 
 import pytest
 from starlette.testclient import TestClient
@@ -13,6 +13,7 @@ from clash.errors import OptionError
 from clash.server.access import Access
 from clash.server.app import create_app
 from clash.server.serve import serve
+from clash.server.threads import Threads
 
 GUARDED = ["/", "/index.html", "/api/status", "/api/topology", "/api/queries", "/api/generations", "/api/events", "/nothing"]
 
@@ -43,19 +44,36 @@ def test_the_token_itself_is_not_the_cookie(anonymous: TestClient) -> None:
 
 def test_the_page_exchanges_the_token_for_a_cookie(anonymous: TestClient) -> None:
     response = anonymous.get("/", params={"token": TOKEN, "query": "paid"})
-    assert response.status_code == 303
-    assert response.headers["location"] == "/?query=paid"
+    assert response.status_code == 200
+    assert '<meta http-equiv="refresh" content="0; url=/?query=paid">' in response.text
+    assert TOKEN not in response.text
     cookie = response.headers["set-cookie"]
     assert "HttpOnly" in cookie
     assert "SameSite=strict" in cookie
     assert TOKEN not in cookie
+    assert "Secure" not in cookie
     assert anonymous.get("/").status_code == 200
     assert anonymous.get("/api/status").status_code == 200
 
 
-def test_the_redirect_stays_on_this_host(anonymous: TestClient) -> None:
+def test_the_page_that_goes_on_stays_on_this_host_and_has_no_markup_of_others(anonymous: TestClient) -> None:
     response = anonymous.get("http://127.0.0.1:4242//evil.example/x", params={"token": TOKEN})
-    assert response.headers["location"] == "/evil.example/x"
+    assert "url=/evil.example/x" in response.text
+    response = anonymous.get("http://127.0.0.1:4242/'\"><script>", params={"token": TOKEN, "x": "'\"><script>"})
+    assert "<script>" not in response.text
+    assert response.text.count('"') == anonymous.get("/", params={"token": TOKEN}).text.count('"')
+
+
+def test_behind_a_proxy_with_tls_the_cookie_is_sent_with_tls_alone(anonymous: TestClient) -> None:
+    response = anonymous.get("/", params={"token": TOKEN}, headers={"X-Forwarded-Proto": "https"})
+    assert "Secure" in response.headers["set-cookie"]
+
+
+def test_the_cookie_of_another_port_is_not_taken(anonymous: TestClient) -> None:
+    """Browsers send a cookie to all ports of a host, so that each run has a name of its own."""
+    value = Access(TOKEN, "127.0.0.1", 4243).cookie_value
+    assert anonymous.get("/api/status", headers={"Cookie": f"clash-4243={value}"}).status_code == 401
+    assert anonymous.get("/api/status", headers={"Cookie": f"clash-4243=other; clash-4242={value}"}).status_code == 200
 
 
 def test_the_api_takes_no_token_in_its_address(anonymous: TestClient) -> None:
@@ -88,8 +106,8 @@ def test_the_own_origin(client: TestClient) -> None:
 
 
 def test_a_server_for_other_machines_is_reached_by_address_and_by_its_names() -> None:
-    with ThreadPoolExecutor(1) as executor:
-        app = create_app(FakeRun(), Access(TOKEN, "0.0.0.0", 4242, ("clash.internal",)), executor)
+    with closing(Threads()) as threads:
+        app = create_app(FakeRun(), Access(TOKEN, "0.0.0.0", 4242, ("clash.internal",)), threads)
         client = TestClient(app, base_url="http://10.0.0.7:4242", headers={"Authorization": f"Bearer {TOKEN}"})
         assert client.get("/api/status").status_code == 200
         assert client.get("/api/status", headers={"Host": "clash.internal"}).status_code == 200

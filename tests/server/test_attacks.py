@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import socket
 import time
-from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import closing, suppress
 from typing import Any
 
 import httpx2 as httpx
@@ -18,12 +17,13 @@ from starlette.testclient import TestClient
 from tests.server.conftest import TOKEN
 from tests.server.fake_run import FakeRun
 
-from clash.server import app, serve
+from clash.server import app, patience, serve
 from clash.server.access import Access
-from clash.server.limits import MAX_STREAMS, Bucket
+from clash.server.limits import MAX_CONNECTIONS, MAX_STREAMS, Bucket
 from clash.server.openapi import document
 from clash.server.problems import ProblemError
 from clash.server.serve import Server
+from clash.server.threads import Threads
 
 
 def _without_streams() -> dict[str, Any]:
@@ -72,8 +72,7 @@ def _is_closed(client: socket.socket) -> bool:
 
 
 def test_a_client_that_sends_its_head_slowly_is_let_go(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(serve, "HEAD_SECONDS", 0.2)
-    monkeypatch.setattr(serve, "KEEP_ALIVE_SECONDS", 0.1)
+    monkeypatch.setattr(patience, "HEAD_SECONDS", 0.2)
     server = serve.serve(FakeRun(), "127.0.0.1:0", token=TOKEN)
     try:
         silent, slow = _open(server), _open(server)
@@ -97,6 +96,36 @@ def test_a_client_that_sends_its_body_slowly_is_let_go(server: Server, monkeypat
     answer = client.recv(100_000)
     assert b"408" in answer.split(b"\r\n")[0]
     assert _is_closed(client)
+
+
+def test_a_client_that_does_not_receive_is_let_go(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of events, and of any other answer: it would keep a place for ever."""
+    monkeypatch.setattr(patience, "SEND_SECONDS", 0.2)
+    run = FakeRun()
+    run.queries = {"paid": "x" * 16_000_000}  # more than fits between the two
+    server = serve.serve(run, "127.0.0.1:0", token=TOKEN)
+    try:
+        for path in ("/api/queries", "/api/events"):
+            with _open(server) as client:
+                head = f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1:{server.access.port}\r\nAuthorization: Bearer {TOKEN}\r\n\r\n"
+                client.sendall(head.encode())
+                assert client.recv(12).endswith(b"200")
+                _wait_until(lambda: len(_connections(server)) == 0)
+        _wait_until(lambda: server._server._hub.listeners == 0)
+    finally:
+        server.stop()
+
+
+def _connections(server: Server) -> Any:
+    return server._server.server_state.connections
+
+
+def _wait_until(condition: Callable[[], bool]) -> None:
+    for _ in range(600):
+        if condition():
+            return
+        time.sleep(0.05)
+    pytest.fail("it did not become true")
 
 
 def test_a_thousand_event_streams(server: Server, http: httpx.Client) -> None:
@@ -126,14 +155,23 @@ def test_a_thousand_event_streams(server: Server, http: httpx.Client) -> None:
     pytest.fail("no place became free")
 
 
-def test_many_connections_are_refused_not_served_late(server: Server, http: httpx.Client) -> None:
-    opened = [_open(server) for _ in range(600)]
+def test_many_connections_are_refused_not_served_late(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(patience, "HEAD_SECONDS", 600)  # they are silent, and stay
+    opened = [_open(server) for _ in range(MAX_CONNECTIONS - 2)]
     try:
-        with httpx.Client(base_url=server.address, trust_env=False) as other:
-            assert other.get("/healthz").status_code in (200, 503)
+        _wait_until(lambda: len(_connections(server)) == MAX_CONNECTIONS - 2)
+        assert httpx.get(f"{server.address}/healthz", trust_env=False).status_code == 200
+        _wait_until(lambda: len(_connections(server)) == MAX_CONNECTIONS - 2)
+        opened.append(_open(server))
+        _wait_until(lambda: len(_connections(server)) == MAX_CONNECTIONS - 1)
+        for _ in range(3):
+            assert httpx.get(f"{server.address}/healthz", trust_env=False).status_code == 503
+            _wait_until(lambda: len(_connections(server)) == MAX_CONNECTIONS - 1)
     finally:
         for client in opened:
             client.close()
+    _wait_until(lambda: len(_connections(server)) == 0)
+    assert httpx.get(f"{server.address}/healthz", trust_env=False).status_code == 200
 
 
 @pytest.mark.parametrize(
@@ -158,8 +196,8 @@ def test_what_is_no_http(server: Server, http: httpx.Client, raw: bytes) -> None
 
 def test_guessing_tokens_is_slowed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(app, "REFUSALS", (1e-6, 5))
-    with ThreadPoolExecutor(1) as executor:
-        application = app.create_app(FakeRun(), Access(TOKEN, "127.0.0.1", 4242), executor)
+    with closing(Threads()) as threads:
+        application = app.create_app(FakeRun(), Access(TOKEN, "127.0.0.1", 4242), threads)
         client = TestClient(application, base_url="http://127.0.0.1:4242")
         codes = [client.get("/api/status", headers={"Authorization": f"Bearer {number}"}).status_code for number in range(10)]
     assert codes == [401] * 5 + [429] * 5

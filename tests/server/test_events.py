@@ -58,6 +58,38 @@ def test_a_client_that_has_gone_no_longer_counts(send: Any) -> None:
     asyncio.run(asyncio.wait_for(respond(), 60))
 
 
+class _FailingRun:
+    """Its state cannot be read at first, as that of a run whose connection to Spark is interrupted."""
+
+    exception = None
+
+    def __init__(self) -> None:
+        self.failures = 3
+        self.looks = 0
+
+    @property
+    def is_active(self) -> bool:
+        self.looks += 1
+        if self.looks <= self.failures:
+            raise RuntimeError("no answer")
+        return self.looks < 6
+
+
+def test_events_go_on_after_a_failure() -> None:
+    async def listen() -> list[str]:
+        with ThreadPoolExecutor(1) as executor:
+            hub = EventHub(_FailingRun(), {"looks": lambda run: run.looks}, executor, interval=0)
+            stream = hub.open()
+            try:
+                return [event async for event in stream]
+            finally:
+                stream.close()
+
+    events = asyncio.run(asyncio.wait_for(listen(), 60))
+    assert "event: looks\ndata: 6\n\n" in events
+    assert events[-1].startswith("event: ended")
+
+
 def test_a_server_that_stops_ends_its_streams(caplog: pytest.LogCaptureFixture) -> None:
     server = serve.serve(FakeRun(), "127.0.0.1:0", token=TOKEN)
     with httpx.stream("GET", f"{server.address}/api/events", headers={"Authorization": f"Bearer {TOKEN}"}, timeout=60) as response:

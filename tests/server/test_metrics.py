@@ -53,7 +53,8 @@ def test_labels_are_bounded_and_nothing_is_lost() -> None:
     assert len(found["clash_results"]) == MAX_LABELS + 1
     assert sum(found["clash_results"].values()) == sum(range(1000)) + 7
     assert found["clash_results"][OTHER,] == sum(range(1000 - MAX_LABELS)) + 7
-    assert len(found["clash_backlog"]) == MAX_LABELS
+    assert len(found["clash_backlog"]) == MAX_LABELS + 1
+    assert sum(found["clash_backlog"].values()) == 1000
     assert len(found["clash_query_complete"]) == MAX_LABELS + 1
 
 

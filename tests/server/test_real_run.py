@@ -12,6 +12,7 @@ import pytest
 from tests.spark import files
 
 import clash
+from clash.server.schemas import ANSWERS, WHAT_IF
 from clash.server.serve import Server
 
 PAIR = "SELECT R.a, R.x FROM R JOIN S ON R.a = S.a"
@@ -39,7 +40,7 @@ def run(spark: Any, folder: Path) -> Iterator[Any]:
 
 @pytest.fixture(scope="module")
 def http(run: Any) -> Iterator[httpx.Client]:
-    server: Server = clash.serve(run, "127.0.0.1:0")
+    server: Server = clash.serve(run, "127.0.0.1:0", any_sink=True)
     headers = {"Authorization": f"Bearer {server.access.token}"}
     with httpx.Client(base_url=server.address, headers=headers, trust_env=False, timeout=60) as client:
         yield client
@@ -53,6 +54,14 @@ def test_snapshots(http: httpx.Client) -> None:
     assert {query["name"] for query in http.get("/api/queries").json()} == {"all", "memory", "counted"}
     assert http.get("/api/topology").status_code == 200
     assert http.get("/api/generations").json()
+
+
+def test_answers_are_what_the_document_says(http: httpx.Client) -> None:
+    jsonschema_rs = pytest.importorskip("jsonschema_rs")
+    for name, schema in ANSWERS.items():
+        jsonschema_rs.validator_for(schema).validate(http.get(f"/api/{name}").json())
+    answer = http.post("/api/what-if", json={"sql": PAIR, "replaces": "memory"}).json()
+    jsonschema_rs.validator_for(WHAT_IF).validate(answer)
 
 
 def test_results_are_the_newest(http: httpx.Client, run: Any) -> None:

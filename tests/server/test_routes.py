@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -16,9 +17,12 @@ from tests.server.fake_run import FakeRun
 
 from clash import sinks
 from clash.errors import ClashError, DataError
+from clash.job.variables import Variables
 from clash.server import app
 from clash.server.access import Access
+from clash.server.context import JobContext
 from clash.server.limits import MAX_BODY, MAX_SQL
+from clash.server.threads import Threads
 from clash.server.values import table_to_data
 
 SQL = "SELECT * FROM orders JOIN payments USING (order_id)"
@@ -42,6 +46,30 @@ def test_reading(client: TestClient) -> None:
     assert client.get("/api/generations").json()[0]["reason"] == "start"
     assert client.get("/api/openapi.json").json()["openapi"].startswith("3.1")
     assert client.head("/api/queries").status_code == 200
+
+
+def test_values_of_variables_are_hidden_in_errors_and_paths_alone(run: FakeRun) -> None:
+    """Names and data may happen to be what a variable has: with another in its place, the page would find no such stream."""
+    variables = Variables({"TOPIC": "orders", "ROOT": "/srv/secret"})
+    variables.replace("${TOPIC} ${ROOT}")
+    run.coordinator.uri = "file:/srv/secret/state"
+    run.exception = ClashError("the file cannot be read", "'/srv/secret/in/1'", "look at /srv/secret")
+    with closing(Threads()) as threads:
+        guard = app.create_app(run, Access(TOKEN, "127.0.0.1", 4242), threads, JobContext("shop", hide=variables.hide))
+        client = TestClient(guard, base_url="http://127.0.0.1:4242", headers={"Authorization": f"Bearer {TOKEN}"})
+        status = client.get("/api/status").json()
+        assert status["checkpoint"] == "file:${ROOT}/state"
+        assert status["error"] == {"what": "the file cannot be read", "detail": "'${ROOT}/in/1'", "hint": "look at ${ROOT}"}
+        assert {store["name"] for store in client.get("/api/topology").json()["stores"]} == {"orders", "payments"}
+        assert "FROM orders JOIN" in client.get("/api/queries").json()[0]["sql"]
+        assert client.get("/api/results/paid").json()["columns"][0]["name"] == "order_id"
+        assert client.post("/api/what-if", json={"sql": "orders"}).json()["detail"].startswith("query")
+        assert "'${TOPIC}'" in client.get("/api/results/orders").json()["detail"]
+        run.is_active = False
+        with client.stream("GET", "/api/events") as response:
+            text = "".join(response.iter_text())
+        assert "/srv/secret" not in text
+        assert '"orders"' in text
 
 
 def test_adding_replacing_removing(client: TestClient, run: FakeRun) -> None:
@@ -70,6 +98,19 @@ def test_a_sink_counts_from_the_folder_of_the_job(client: TestClient, run: FakeR
     assert run.options["sink"] == sinks.Parquet(str(Path.cwd() / "out/a"))
 
 
+def test_a_request_cannot_name_any_sink_unless_the_server_says_so(client: TestClient, run: FakeRun) -> None:
+    sink = {"kafka": {"topic": "t", "options": {"plugin.library.paths": "/tmp/evil.so"}}}
+    body = problem(client.post("/api/queries", json={"name": "a", "sql": SQL, "sink": sink}), 422)
+    assert "plugin.library.paths" in body["detail"]
+    assert "--ui-any-sink" in body["hint"]
+    assert "a" not in run.queries
+    with closing(Threads()) as threads:
+        guard = app.create_app(run, Access(TOKEN, "127.0.0.1", 4242), threads, JobContext("shop", any_sink=True))
+        free = TestClient(guard, base_url="http://127.0.0.1:4242", headers={"Authorization": f"Bearer {TOKEN}"})
+        assert free.post("/api/queries", json={"name": "a", "sql": SQL, "sink": {"parquet": "/tmp/x"}}).status_code == 202
+        assert run.options["sink"] == sinks.Parquet("/tmp/x")
+
+
 def test_results(client: TestClient) -> None:
     body = client.get("/api/results/paid").json()
     assert body["rows"] == [[1, "<script>alert(1)</script>"], [str(2**60), None]]
@@ -79,8 +120,11 @@ def test_results(client: TestClient) -> None:
         problem(client.get("/api/results/paid", params={"last": last}), 422)
 
 
-def test_what_if(client: TestClient) -> None:
+def test_what_if(client: TestClient, run: FakeRun) -> None:
     assert client.post("/api/what-if", json={"sql": SQL}).json()["plan"] == {}
+    assert client.post("/api/what-if", json={"sql": SQL, "replaces": "paid"}).json()["saved"] == 0
+    assert run.options["replaces"] == "paid"
+    problem(client.post("/api/what-if", json={"sql": SQL, "replaces": "../x"}), 422)
     body = problem(client.post("/api/what-if", json={"sql": "SELEC"}), 422)
     assert body["what"] == "the query cannot be parsed"
     assert body["hint"] == "write SELECT …"
@@ -157,8 +201,8 @@ def test_a_failure_is_a_problem_without_a_trace(client: TestClient, run: FakeRun
 
 def test_changes_are_limited_in_rate(run: FakeRun, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(app, "CHANGES", (1e-6, 3))
-    with ThreadPoolExecutor(1) as executor:
-        application = app.create_app(run, Access(TOKEN, "127.0.0.1", 4242), executor)
+    with closing(Threads()) as threads:
+        application = app.create_app(run, Access(TOKEN, "127.0.0.1", 4242), threads)
         client = TestClient(application, base_url="http://127.0.0.1:4242", headers={"Authorization": f"Bearer {TOKEN}"})
         codes = [client.post("/api/workers", json={"workers": 2}).status_code for _ in range(5)]
         assert codes == [202, 202, 202, 429, 429]

@@ -35,14 +35,14 @@ def check(
     if spark:
         _ask_spark(file, declared, master)
     if as_json:
-        typer.echo(json.dumps(file.variables.hide_data(_summary(file, declared, spark)), indent=2, ensure_ascii=False))
+        typer.echo(json.dumps(_summary(file, declared, spark), indent=2, ensure_ascii=False))
         return
     hide = file.variables.hide
-    typer.echo(hide(f"{job}: job {file.job.name}, {len(file.job.streams)} streams, {len(file.job.queries)} queries"))
+    typer.echo(f"{job}: job {file.job.name}, {len(file.job.streams)} streams, {len(file.job.queries)} queries")
     for name in file.job.queries:
-        typer.echo(hide(f"  {name} → {_sink_text(declared.sinks[name])}"))
+        typer.echo(f"  {name} → {hide(_sink_text(declared.sinks[name]))}")
     for name, reason in {} if spark else declared.unchecked.items():
-        typer.echo(hide(f"note: only Spark can check query {name}: {reason}; `clash check --spark` asks it"), err=True)
+        typer.echo(f"note: only Spark can check query {name}: {reason}; `clash check --spark` asks it", err=True)
     typer.echo("no problem found")
 
 
@@ -55,15 +55,16 @@ def _ask_spark(file: JobFile, declared: Declared, master: str | None) -> None:
 
 
 def _summary(file: JobFile, declared: Declared, asked_spark: bool) -> dict[str, Any]:
+    hide = file.variables.hide
     return {
         "job": file.job.name,
-        "checkpoint": file.checkpoint,
+        "checkpoint": hide(file.checkpoint),
         "streams": {
-            name: {"format": stream.format, "columns": dict(declared.streams[name].columns) if name in declared.streams else None}
+            name: {"format": hide(stream.format), "columns": dict(declared.streams[name].columns) if name in declared.streams else None}
             for name, stream in file.job.streams.items()
         },
         "queries": {
-            name: {"sink": _sink_text(declared.sinks[name]), "checked": asked_spark or name not in declared.unchecked}
+            name: {"sink": hide(_sink_text(declared.sinks[name])), "checked": asked_spark or name not in declared.unchecked}
             for name in file.job.queries
         },
     }
@@ -94,11 +95,10 @@ def diff(job: JobArgument = Path("job.yaml"), as_json: Json = False) -> None:
     file = load_job(job)
     difference = compare_with_checkpoint(file, declare(file))
     if as_json:
-        typer.echo(json.dumps(file.variables.hide_data(difference.to_data()), indent=2, ensure_ascii=False))
+        typer.echo(json.dumps(difference.to_data(), indent=2, ensure_ascii=False))
         return
-    hide = file.variables.hide
     if difference.is_first_start:
-        typer.echo(hide(f"there is no checkpoint at {file.checkpoint}: this is a first start"))
+        typer.echo(f"there is no checkpoint at {file.variables.hide(file.checkpoint)}: this is a first start")
     elif not difference.changes:
         typer.echo("nothing changes")
     for change in difference.changes:
@@ -108,7 +108,7 @@ def diff(job: JobArgument = Path("job.yaml"), as_json: Json = False) -> None:
         stored = f"; new stores: {', '.join(cost.new_stores)}" if cost.new_stores else "; no new store"
         typer.echo(f"  query {cost.query} {adds}{stored}")
     for name, reason in difference.unpriced.items():
-        typer.echo(hide(f"note: query {name} is not priced: {reason}"), err=True)
+        typer.echo(f"note: query {name} is not priced: {reason}", err=True)
 
 
 def schema() -> None:

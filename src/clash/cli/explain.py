@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from clash.errors import OptionError, QueryError
+from clash.errors import ClashError, OptionError
 
 if TYPE_CHECKING:
     from clash.model.statistics import Statistics
@@ -98,7 +98,7 @@ def explain(
         plan = clash.optimize(
             queries, loaded, streams=source.streams, windows=source.windows, formulation=formulation, time_limit=time_limit, **options
         )
-    except QueryError as error:
+    except ClashError as error:
         raise source.locate(error) from None
     for note in source.notes:
         typer.echo(f"note: {note}", err=True)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from clash.errors import ClashError, QueryError
+from clash.errors import ClashError
 
 if TYPE_CHECKING:
     from clash.model.statistics import Statistics
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 class ExplainedJob:
     queries: dict[str, str]
     statistics: Callable[[], Statistics]
-    locate: Callable[[QueryError], ClashError]
-    """Of an error in a query, the same with its place in the file."""
+    locate: Callable[[ClashError], ClashError]
+    """Of an error, the same with its place in the file."""
     streams: Iterable[Stream] | None = None
     """None where the queries themselves say which columns there are."""
     windows: Mapping[str, Mapping[str, str]] | None = None
@@ -53,5 +53,5 @@ def _of_job_file(path: Path) -> ExplainedJob:
         streams=tuple(declared.streams.values()),
         windows={name: windows for name, windows in file.windows.items() if name in declared.checked},
         options={name: getattr(engine, name) for name in ("workers", "strategy", "cost", "layouts", "mirs")},
-        notes=tuple(f"query {name} is left out: {reason}" for name, reason in declared.unchecked.items()),
+        notes=tuple(file.variables.hide(f"query {name} is left out: {reason}") for name, reason in declared.unchecked.items()),
     )

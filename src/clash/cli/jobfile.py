@@ -39,7 +39,7 @@ class Job:
     lines: dict[str, int] = field(default_factory=dict, compare=False)
     """By query: the line of the file in which its text begins."""
 
-    def locate(self, error: QueryError) -> QueryError:
+    def locate(self, error: ClashError) -> ClashError:
         """The same error, with its line counted from the beginning of the job file instead of the query."""
 
         def in_file(location: re.Match[str]) -> str:
@@ -47,6 +47,8 @@ class Job:
             first = self.lines.get(name)
             return location[0] if first is None else f"{self.source}, query {name}, line {first + line - 1}"
 
+        if not isinstance(error, QueryError):
+            return error
         return QueryError(error.what, _LOCATION.sub(in_file, error.detail), error.hint)
 
 

@@ -28,6 +28,7 @@ _Sink = Annotated[
 ]
 _Window = Annotated[list[str] | None, typer.Option(metavar="STREAM=DURATION", help="Another window than the stream's.", show_default=False)]
 _Mode = Annotated[str | None, typer.Option(metavar="MODE", help="Of aggregates: complete, update or append.", show_default=False)]
+_Replaces = Annotated[str | None, typer.Option(metavar="NAME", help="The query whose place it would take.", show_default=False)]
 _History = Annotated[bool, typer.Option("--history/--no-history", metavar="", help="Whether stored rows are joined, too.")]
 _Wait = Annotated[int, typer.Option(min=0, max=60, metavar="SECONDS", help="How long to wait until the change is in effect.")]
 
@@ -122,15 +123,17 @@ def generations(job: Target = DEFAULT, token_file: TokenFile = None, as_json: Js
 
 
 def what_if(
-    sql: _Sql = None, file: _File = None, window: _Window = None, mode: _Mode = None,
+    sql: _Sql = None, file: _File = None, window: _Window = None, mode: _Mode = None, replaces: _Replaces = None,
     job: Target = DEFAULT, token_file: TokenFile = None, as_json: Json = False,
 ) -> None:  # fmt: skip
     """Show what one more query would cost a run, what it would share, what would have to be stored, and when it would be complete."""
-    body = {"sql": _text(sql, file), "windows": _windows(window), "mode": mode}
+    body = {"sql": _text(sql, file), "windows": _windows(window), "mode": mode, "replaces": replaces}
     found = connect(job, token_file).send("POST", "/api/what-if", body)
     if as_json:
         return _print(found)
     typer.echo(f"adds {found['marginal']:,.0f} to the plan's {found['cost']:,.0f}; alone it would cost {found['alone']:,.0f}")
+    if replaces is not None:
+        typer.echo(f"query {replaces}, which it would replace, adds {found['saved']:,.0f} now")
     shared = sum(1 for step in found["steps"] if step["shared_with"])
     typer.echo(f"{shared} of its {len(found['steps'])} probe steps are shared with running queries")
     rows = [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import tempfile
 import time
 from contextlib import ExitStack
@@ -48,6 +49,9 @@ def run(
         list[str] | None,
         typer.Option("--ui-name", metavar="NAME", help="A further name of the host that serves the page.", show_default=False),
     ] = None,
+    ui_any_sink: Annotated[
+        bool, typer.Option("--ui-any-sink", metavar="", help="Let requests name any sink, as the job file may; see the control API.")
+    ] = False,
     master: Master = None,
     log_format: Annotated[
         Literal["text", "json"], typer.Option("--log-format", help="How the log is written, to standard error.")
@@ -60,8 +64,10 @@ def run(
     from clash.job.declared import declare
     from clash.job.load import load_job
 
-    if no_ui and (ui is not None or token_file is not None or ui_name):
-        raise OptionError("--no-ui excludes the options of the page", "--ui, --token-file or --ui-name", "leave one of them out")
+    if no_ui and (ui is not None or token_file is not None or ui_name or ui_any_sink):
+        raise OptionError(
+            "--no-ui excludes the options of the page", "--ui, --token-file, --ui-name or --ui-any-sink", "leave one of them out"
+        )
     file = load_job(job)
     declared = declare(file)
     token = read_token(token_file)
@@ -94,7 +100,8 @@ def run(
         position.run = started
         server = None
         if not no_ui:
-            server = _serve(file, started, ui, token, tuple(ui_name or ()))
+            with file.at("checkpoint"):
+                server = _serve(file, started, ui, token, tuple(ui_name or ()), ui_any_sink)
             stack.callback(server.stop)
         # a token of the user's is not shown
         url = None if server is None else server.url if token is None else server.address
@@ -106,18 +113,21 @@ def run(
             _say_stopped(console, started)
             raise typer.Exit(int(str(end.args[0])) if end.args else FAILED) from None
         except ClashError as error:
-            show_error(file.hidden(error))
-            console.print(f"Spark's log: {log}", style="dim", markup=False, soft_wrap=True)
+            if log_format == "json":
+                logging.getLogger("clash").error("the run has failed: %s", error)
+            else:
+                show_error(file.hidden(error))
+            console.print(file.variables.hide(f"Spark's log: {log}"), style="dim", markup=False, soft_wrap=True)
             raise typer.Exit(FAILED) from None
         _say_stopped(console, started)
 
 
-def _serve(file: JobFile, run: Any, address: str | None, token: str | None, names: tuple[str, ...]) -> Any:
+def _serve(file: JobFile, run: Any, address: str | None, token: str | None, names: tuple[str, ...], any_sink: bool) -> Any:
     from clash.server.context import JobContext
     from clash.server.serve import serve
 
     job = file.job
-    context = JobContext(job.name, run.checkpoint, file.folder, job.kafka, job.postgres, file.variables.hide_data)
+    context = JobContext(job.name, run.checkpoint, file.folder, job.kafka, job.postgres, any_sink, file.variables.hide)
     try:
         return serve(run, address, token, names, context)
     except BaseException:

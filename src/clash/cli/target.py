@@ -45,7 +45,9 @@ def connect(target: str, token_file: Path | None) -> Client:
         return Client(address, token)
     path = Path(target).expanduser()
     if is_job_file(path):
-        connection = find_connection(load_job(path).checkpoint)
+        file = load_job(path)
+        with file.at("checkpoint"):
+            connection = find_connection(file.checkpoint)
     elif path.is_dir() or ":/" in target:
         connection = find_connection(target if ":/" in target else str(path.absolute()))
     else:

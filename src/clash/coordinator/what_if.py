@@ -74,7 +74,9 @@ class WhatIf:
     alone: float
     """What the query would cost as the only one."""
     cost: float
-    """Of the plan without it."""
+    """Of the plan without it, and without the query that it replaces."""
+    saved: float
+    """What the query that it replaces adds to that; 0 where it replaces none."""
     stores: tuple[UsedStore, ...]
     steps: tuple[UsedStep, ...]
     completeness: Completeness
@@ -95,6 +97,7 @@ class WhatIf:
             "marginal": self.marginal,
             "alone": self.alone,
             "cost": self.cost,
+            "saved": self.saved,
             "stores": [asdict(store) for store in self.stores],
             "steps": [asdict(step) for step in self.steps],
             "completeness": asdict(self.completeness),
@@ -102,13 +105,16 @@ class WhatIf:
         }
 
 
-def assess_query(coordinator: Coordinator, request: QueryRequest) -> WhatIf:
-    """What the request would mean beside all queries that run or wait for a boundary."""
+def assess_query(coordinator: Coordinator, request: QueryRequest, replaces: str | None = None) -> WhatIf:
+    """What the request would mean beside all queries that run or wait for a boundary, without the one that it replaces."""
     before = coordinator.changes.setup
-    after = before.add_query(request)
-    running = coordinator.generation.plan
-    added, base, plan, alone = plan_addition(before, after, request.name, coordinator.planning_statistics(), running)
-    stores, steps = compare_plans(base, plan, request.name)
+    stays = before if replaces is None else before.remove_query(replaces)
+    after = stays.add_query(request)
+    running, statistics = coordinator.generation.plan, coordinator.planning_statistics()
+    added, base, plan, alone = plan_addition(stays, after, request.name, statistics, running)
+    now = base if replaces is None else before.optimize(statistics, start=running)
+    stores, steps = compare_plans(now, plan, request.name)  # what the replaced query stores is there already
+    cost = 0.0 if base is None else base.cost
     manifest, is_independent = coordinator.manifest, before.strategy == "independent"
     missing = [
         (branch, missing_event_times(branch, manifest.retention, manifest.lost_until, branch.name if is_independent else None))
@@ -117,9 +123,10 @@ def assess_query(coordinator: Coordinator, request: QueryRequest) -> WhatIf:
     watermarks = {name: clock.watermark for name, clock in manifest.clocks.items()}
     columns = tuple((field.name, str(field.type)) for field in result_schema(added.query))
     return WhatIf(
-        marginal=plan.cost - (0.0 if base is None else base.cost),
+        marginal=plan.cost - cost,
         alone=alone.cost,
-        cost=0.0 if base is None else base.cost,
+        cost=cost,
+        saved=0.0 if now is None else now.cost - cost,
         stores=stores,
         steps=steps,
         completeness=_completeness(missing, watermarks),

@@ -146,7 +146,9 @@ def _check_query(declared: Declared, name: str, text: str, query: model.Query) -
     try:
         parsed = parse_query(name, text, declared.streams, query.windows or None)
     except UncomputedError as needed:
-        declared.unchecked[name] = f"Spark computes {needed.expression}"
+        expression = needed.expression
+        text = expression.joined if expression.stream is None else expression.over_stream
+        declared.unchecked[name] = f"Spark computes {text}"
         return
     except QueryError:
         missing = next((stream for stream in declared.without_schema if stream.lower() in text.lower()), None)

@@ -50,7 +50,12 @@ class Difference:
 
 
 def compare_with_checkpoint(file: JobFile, declared: Declared) -> Difference:
-    """Raises what a start would refuse."""
+    """Raises what a start would refuse, without values of variables."""
+    with file.at():
+        return _compare(file, declared)
+
+
+def _compare(file: JobFile, declared: Declared) -> Difference:
     location = absolute_location(file.checkpoint)
     if is_new(open_storage(f"{location}/clash")):
         return _first_start(file, declared)
@@ -62,8 +67,7 @@ def compare_with_checkpoint(file: JobFile, declared: Declared) -> Difference:
         file, declared, streams, {live.name: live.request for live in last.setup.queries} | {q.name: q for q in last.program.queries}
     )
     job = _job(file, declared, streams, requests)
-    with file.at():
-        after = setup_after_restart(last.setup, last.program, job, location, opened.log.read(opened.manifest.generation).setup)
+    after = setup_after_restart(last.setup, last.program, job, location, opened.log.read(opened.manifest.generation).setup)
     difference = Difference(False, differences(last.setup, after))
     difference.unpriced = {name: declared.unchecked[name] for name in declared.unchecked if name not in requests}
     difference.changes += [f"query {name} added or replaced" for name in difference.unpriced] + [f"stream {name} added" for name in unknown]

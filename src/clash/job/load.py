@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import os
 import re
 from collections.abc import Iterator, Mapping
@@ -32,6 +31,11 @@ _KINDS = {
     "dict_type": "the value is not a table",
     "model_type": "the value is not a table",
     "model_attributes_type": "the value is not a table",
+}
+_SHOWN = {  # keys of streams, tables and queries that are recorded and shown with the plan
+    "streams": ("schema", "time", "window", "lateness", "idle", "keep"),
+    "tables": ("schema",),
+    "queries": ("sql", "windows", "mode"),
 }
 _OF_TEXTS = ("literal_error", "string_type")  # what is wrong with a value that is no text
 _MODELS: dict[tuple[str, ...], type[model.Section]] = {
@@ -85,24 +89,27 @@ class JobFile:
 
     def located(self, error: ClashError, *keys: str | int) -> ClashError:
         """The error with its place, and without values of variables."""
-        detail = error.detail
-        in_query = _LOCATION.search(detail)
+        made, in_query = self.hidden(error), _LOCATION.search(error.detail)
         if in_query is not None and in_query[1] in self.job.queries:
-            detail = detail.replace(in_query[0], self._query_place(in_query[1], int(in_query[2]), int(in_query[3])), 1)
+            before, after = error.detail[: in_query.start()], error.detail[in_query.end() :]
+            where = self._query_place(in_query[1], int(in_query[2]), int(in_query[3]))
+            made.detail = f"{self.variables.hide(before)}{where}{self.variables.hide(after)}"
         elif keys:
-            detail = f"{self.place(*keys)}: {detail}" if detail else self.place(*keys)
-        return self.hidden(error, detail)
+            made.detail = f"{self.place(*keys)}: {made.detail}" if made.detail else self.place(*keys)
+        return made
 
-    def hidden(self, error: ClashError, detail: str | None = None) -> ClashError:
-        """The error, perhaps with another detail, without values of variables."""
-        hide, made = self.variables.hide, copy.copy(error)
-        made.what, made.detail, made.hint = hide(error.what), hide(error.detail if detail is None else detail), hide(error.hint)
+    def hidden(self, error: ClashError) -> ClashError:
+        """The error without values of variables."""
+        hide, made = self.variables.hide, error.__class__.__new__(error.__class__)  # subclasses are made of other things than their parts
+        made.__dict__.update(error.__dict__)
+        made.what, made.detail, made.hint = hide(error.what), hide(error.detail), hide(error.hint)
+        made.args = (made.what, made.detail, made.hint)
         return made
 
     def _query_place(self, name: str, line: int, column: int) -> str:
         file = self.job.queries[name].file
         if file is not None:
-            return f"{file}, query {name}, line {line}, column {column}"
+            return f"{self.variables.hide(file)}, query {name}, line {line}, column {column}"
         key = ("queries", name, "sql")
         start = self.document.starts.get(key)
         if start is None:
@@ -119,9 +126,6 @@ class JobFile:
                 what = "a query has two texts" if query.sql is not None else "a query without a text"
                 raise OptionError(what, "", "write either sql or file")
             if query.sql is not None:
-                if ("queries", name, "sql") in self.document.references:
-                    hint = "write the text itself: queries are recorded in the checkpoint and shown on the page"
-                    raise OptionError("a query cannot have a variable", "", hint)
                 return query.sql.strip().removesuffix(";")
             path = Path(self.resolve(str(query.file)))
             try:
@@ -154,6 +158,7 @@ def parse_job(text: str, path: Path, environment: Mapping[str, str] | None = Non
     document = parse_yaml(text, str(path), variables.replace)
     if not isinstance(document.data, dict):
         raise OptionError("the file is not a job", str(path), "write keys such as name, checkpoint, streams and queries")
+    _refuse_shown_variables(document, path)
     data = {key: value for key, value in document.data.items() if not key.startswith("x-")}
     try:
         job = model.Job.model_validate(data)
@@ -164,6 +169,14 @@ def parse_job(text: str, path: Path, environment: Mapping[str, str] | None = Non
         if not getattr(job, section):
             raise OptionError(f"the job has no {section}", file.place(section), f"add one to {section}")
     return file
+
+
+def _refuse_shown_variables(document: Document, path: Path) -> None:
+    """What is recorded in the checkpoint and shown by every view of the plan is no place for what must not be shown."""
+    for keys in sorted(document.references, key=lambda keys: (document.line(keys), str(keys))):
+        if keys == ("name",) or (len(keys) > 2 and keys[2] in _SHOWN.get(str(keys[0]), ())):
+            hint = "write the text itself: it is recorded in the checkpoint, and shown with the plan"
+            raise OptionError("this key cannot have a variable", _place(path, document, keys), hint)
 
 
 def _place(path: Path, document: Document, keys: tuple[str | int, ...]) -> str:
@@ -182,10 +195,10 @@ def _shape_error(error: ValidationError, path: Path, document: Document, data: A
     keys = min(by_keys, key=lambda keys: (by_keys[keys]["type"] == "missing", document.line(keys)))
     item = by_keys[keys]
     what, shown, hint = _explain(item, keys, data, hide_value=any(ref[: len(keys)] == keys for ref in document.references))
-    detail = _place(path, document, keys) + (f": {shown}" if shown else "")
+    detail = _place(path, document, keys) + (f": {variables.hide(shown)}" if shown else "")
     more = len(by_keys) - 1
     hint = f"{hint}; {more} more {'problem' if more == 1 else 'problems'} in the file" if more else hint
-    return OptionError(what, variables.hide(detail), variables.hide(hint))
+    return OptionError(variables.hide(what), detail, variables.hide(hint))
 
 
 def _keys_in(data: Any, location: tuple[int | str, ...], kind: str) -> Place:

@@ -1,18 +1,22 @@
-"""`${NAME}` in a job file: values of the environment. They are never shown: where one would be, `${NAME}` is.
+"""`${NAME}` in a job file: values of the environment. Errors, logs, settings and paths have `${NAME}` in place of a value.
+
+What is shown of the plan and of the data is never changed: a stream may be called what a variable has. So what the plan is made of cannot
+have a variable; see `load`.
 
 `${NAME:-text}` has a text for a variable that is not set; `$${` is `${` itself.
 """
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping
-from typing import Any
+from urllib.parse import quote
 
 _VARIABLE = re.compile(
     r"\$(?P<escaped>\$)?\{(?:(?P<name>[A-Za-z_][A-Za-z0-9_]*)(?P<default>:-(?P<text>[^}]*))?|(?P<bad>[^}]*))(?P<end>\})?"
 )
-_SHORT = 4  # characters of a value below which it is hidden only where it stands in quotes: a digit is part of many texts
+_SHORT = 4  # characters of a value below which it is hidden only as a word of its own, and a number only in quotes or after an equals sign
 
 
 class MissingVariableError(ValueError):
@@ -43,21 +47,22 @@ class Variables:
         return value
 
     def hide(self, text: str) -> str:
-        """The text with references in place of values; the longest first, because one may be part of another."""
-        for value, name in sorted(self._used.items(), key=lambda item: -len(item[0])):
-            if len(value) >= _SHORT:
-                text = text.replace(value, f"${{{name}}}")
+        """The text with references in place of values, as they are and as quoting or a URL writes them; the longest first, because one may
+        be part of another."""
+        forms = {form: name for value, name in self._used.items() for form in _forms(value)}
+        for form in sorted(forms, key=lambda form: -len(form)):
+            reference = f"${{{forms[form]}}}"
+            if len(form) >= _SHORT:
+                text = text.replace(form, reference)
             else:
-                for quote in "'\"":
-                    text = text.replace(f"{quote}{value}{quote}", f"{quote}${{{name}}}{quote}")
+                pattern = rf"(?<=['\"=]){re.escape(form)}(?=['\"]|\W|$)" if form.isdecimal() else rf"(?<!\w){re.escape(form)}(?!\w)"
+                text = re.sub(pattern, lambda _, reference=reference: reference, text)  # type: ignore[misc]
         return text
 
-    def hide_data(self, data: Any) -> Any:
-        """The same in all texts of plain data."""
-        if not self._used:
-            return data
-        if isinstance(data, str):
-            return self.hide(data)
-        if isinstance(data, dict):
-            return {key: self.hide_data(value) for key, value in data.items()}
-        return [self.hide_data(value) for value in data] if isinstance(data, list) else data
+
+def _forms(value: str) -> set[str]:
+    """A value as it may stand in a text: in quotes of Python or JSON, in the address of a file, and as a path without its last slash."""
+    forms = {value, value.strip(), value.rstrip("/")}
+    quoted = {text[1:-1] for form in forms for text in (repr(form), json.dumps(form), json.dumps(form, ensure_ascii=False))}
+    encoded = {quote(form, safe) for form in forms for safe in ("/", "")}
+    return (forms | quoted | encoded) - {""}

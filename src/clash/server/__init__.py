@@ -12,8 +12,10 @@ run) and `app` (its routes).
 | `limits` | how much may be asked: bodies, rate, slow clients |
 | `problems` | errors as problem documents |
 | `routes` | `/api`: what is read and what is changed |
+| `threads`, `patience` | threads for calls of the run; clients that are slow |
+| `given_sinks` | sinks that requests may name |
 | `bodies`, `values` | what requests bring; rows of results as JSON |
-| `openapi` | the API described for programs |
+| `openapi`, `schemas` | the API described for programs, and what it answers |
 | `metrics` | `/metrics` for Prometheus |
 | `events` | `/api/events`: snapshots as server-sent events |
 | `snapshot` | a run as plain data that JSON can hold |

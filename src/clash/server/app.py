@@ -5,15 +5,16 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
-from concurrent.futures import Executor
+from html import escape
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from starlette.applications import Starlette
 from starlette.datastructures import Headers, MutableHeaders, QueryParams
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, PlainTextResponse, RedirectResponse, Response
+from starlette.responses import HTMLResponse, PlainTextResponse, Response
 from starlette.routing import Route
 from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -27,6 +28,7 @@ from clash.server.limits import CHANGES, READS, REFUSALS, Bucket
 from clash.server.metrics import CONTENT_TYPE, metrics_text
 from clash.server.problems import ProblemError, problem_response
 from clash.server.routes import Api
+from clash.server.threads import Threads
 
 _LOG = logging.getLogger("clash")
 STATIC = Path(__file__).with_name("static")
@@ -42,19 +44,22 @@ SECURITY_HEADERS = {
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
 }
+# Not a redirect: browsers do not send a cookie that is SameSite=Strict where a link on another site leads to by redirects alone.
+_GO_ON = """<!doctype html><html lang="en"><meta charset="utf-8"><title>CLASH</title>
+<meta http-equiv="refresh" content="0; url={url}"><p><a href="{url}">Go on to the page of the run</a></p></html>"""
 _ASK_FOR_TOKEN = """<!doctype html><html lang="en"><meta charset="utf-8"><title>CLASH: token needed</title>
 <h1>This page needs its token</h1><p>Open the address that the run has printed: it ends with <code>?token=…</code></p></html>"""
 
 
-def create_app(run: Any, access: Access, executor: Executor, job: JobContext | None = None, interval: float = INTERVAL) -> Guard:
-    """The application of one run. `executor`: threads for calls of the run."""
+def create_app(run: Any, access: Access, threads: Threads, job: JobContext | None = None, interval: float = INTERVAL) -> Guard:
+    """The application of one run. `threads`: for calls of the run."""
     job = job or JobContext.of(run)
-    hub = EventHub(run, snapshot.EVENTS, executor, job.hide, interval)
+    hub = EventHub(run, snapshot.EVENTS, threads.events, job.hide, interval)
     application = Starlette(
         routes=[
             Route(HEALTH, _healthz),
-            *Api(run, executor, hub, job).routes,
-            Route("/metrics", _metrics(run, job.name, hub, executor), methods=["GET"]),
+            *Api(run, threads, hub, job).routes,
+            Route("/metrics", _metrics(run, job.name, hub, threads), methods=["GET"]),
         ],
         exception_handlers={ClashError: _on_error(job.hide), HTTPException: _on_http, Exception: _on_failure},
     )
@@ -113,8 +118,11 @@ class Guard:
         """The page without the token in its address, which would stay in the history of the browser."""
         rest = QueryParams([(name, value) for name, value in request.query_params.multi_items() if name != "token"])
         # a path that begins with two slashes would be the name of another host
-        response = RedirectResponse("/" + request.url.path.lstrip("/") + (f"?{rest}" if rest else ""), 303)
-        response.set_cookie(self.access.cookie_name, self.access.cookie_value, path="/", httponly=True, samesite="strict")
+        url = "/" + quote(request.url.path.lstrip("/")) + (f"?{rest}" if rest else "")
+        response = HTMLResponse(_GO_ON.format(url=escape(url)))
+        # a proxy with TLS says so; who says it without one only keeps the cookie from himself
+        secure = request.headers.get("x-forwarded-proto", "").lower() == "https"
+        response.set_cookie(self.access.cookie_name, self.access.cookie_value, path="/", httponly=True, samesite="strict", secure=secure)
         response.headers["Cache-Control"] = "no-store"
         return response
 
@@ -125,9 +133,9 @@ def _refusal(request: Request, problem: ProblemError) -> Response:
     return problem_response(problem, problem.status)
 
 
-def _metrics(run: Any, name: str | None, hub: EventHub, executor: Executor) -> Callable[[Request], Awaitable[Response]]:
+def _metrics(run: Any, name: str | None, hub: EventHub, threads: Threads) -> Callable[[Request], Awaitable[Response]]:
     async def endpoint(_request: Request) -> Response:
-        text = await asyncio.get_running_loop().run_in_executor(executor, metrics_text, run, name, lambda: hub.listeners)
+        text = await asyncio.get_running_loop().run_in_executor(threads.reading, metrics_text, run, name, lambda: hub.listeners)
         return Response(text, headers={"Content-Type": CONTENT_TYPE, "Cache-Control": "no-store"})
 
     return endpoint
@@ -137,7 +145,7 @@ async def _healthz(_request: Request) -> Response:
     return PlainTextResponse("ok\n", headers={"Cache-Control": "no-store"})
 
 
-def _on_error(hide: Callable[[Any], Any]) -> Callable[[Request, Exception], Awaitable[Response]]:
+def _on_error(hide: Callable[[str], str]) -> Callable[[Request, Exception], Awaitable[Response]]:
     """A mistake of the caller's that a route or the engine has found."""
 
     async def on_error(_request: Request, error: Exception) -> Response:

@@ -24,6 +24,12 @@ class QueryText(Body):
     mode: Literal["complete", "update", "append"] | None = Field(None, description="Of a query with aggregates or DISTINCT.")
 
 
+class Question(QueryText):
+    """A query that is not there yet."""
+
+    replaces: str | None = Field(None, pattern=NAME_PATTERN, description="The query whose place it would take.")
+
+
 class Replacement(QueryText):
     """The query that takes the place of another."""
 

@@ -18,10 +18,13 @@ class JobContext:
     """Which relative paths of sinks count from."""
     kafka: model.Kafka = field(default_factory=model.Kafka)
     postgres: model.Postgres | None = None
-    hide: Callable[[Any], Any] = lambda data: data
-    """Replaces values of variables in the texts of plain data that is shown."""
+    any_sink: bool = False
+    """Whether requests may name any sink, as job files may; see `given_sinks`."""
+    hide: Callable[[str], str] = str
+    """Replaces values of variables in the text of an error or a path. Names, queries and results never pass it: they have no variables, and
+    one of them may happen to be what a variable has."""
 
     @staticmethod
-    def of(run: Any) -> JobContext:
+    def of(run: Any, any_sink: bool = False) -> JobContext:
         """Of a program's run."""
-        return JobContext(name=getattr(run, "name", None), checkpoint=getattr(run, "checkpoint", None))
+        return JobContext(name=getattr(run, "name", None), checkpoint=getattr(run, "checkpoint", None), any_sink=any_sink)

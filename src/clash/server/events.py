@@ -15,7 +15,8 @@ from concurrent.futures import Executor
 from typing import Any
 
 from clash.server.limits import MAX_STREAMS
-from clash.server.problems import ProblemError
+from clash.server.problems import ProblemError, three_parts
+from clash.server.snapshot import hide_status
 
 _LOG = logging.getLogger("clash")
 INTERVAL = 1.0  # seconds between two snapshots
@@ -33,7 +34,7 @@ class EventHub:
         run: Any,
         snapshots: Snapshots,
         executor: Executor,
-        hide: Callable[[Any], Any] = lambda data: data,
+        hide: Callable[[str], str] = str,
         interval: float = INTERVAL,
         limit: int = MAX_STREAMS,
     ) -> None:
@@ -87,26 +88,38 @@ class EventHub:
         return True
 
     async def _watch(self) -> None:
-        loop = asyncio.get_running_loop()
+        """Goes on whatever fails: without it, listeners would get nothing but signs of life."""
         while self._listeners and not self._closed:
-            active = bool(self._run.is_active)  # before the snapshots: what they show of a run that has ended is its last state
-            for name, take in self._snapshots.items():
-                try:
-                    text = await loop.run_in_executor(self._executor, self._take, take)
-                except Exception as error:  # Spark may have been stopped; the page shows the last snapshot
-                    _LOG.debug("no snapshot %s: %s", name, error)
-                    continue
-                if name not in self._latest or self._latest[name][1] != text:
-                    await self._publish(name, text)
-            if not active:
-                failure = self._run.exception
-                parts = None if failure is None else {"what": failure.what, "detail": failure.detail, "hint": failure.hint}
-                await self._publish(ENDED, json.dumps(self._hide({"error": parts}), ensure_ascii=False))
-                return
+            try:
+                if await self._look():
+                    return
+            except Exception as error:
+                _LOG.debug("the run could not be looked at: %s", error)
             await asyncio.sleep(self._interval)
 
-    def _take(self, take: Callable[[Any], Any]) -> str:
-        return json.dumps(self._hide(take(self._run)), ensure_ascii=False)
+    async def _look(self) -> bool:
+        """Publishes what has changed; whether the run has ended."""
+        active = bool(await self._call(lambda: self._run.is_active))  # before the snapshots: of a run that has ended they are the last
+        for name, take in self._snapshots.items():
+            try:
+                text = await self._call(self._take, name, take)
+            except Exception as error:  # Spark may have been stopped; the page shows the last snapshot
+                _LOG.debug("no snapshot %s: %s", name, error)
+                continue
+            if name not in self._latest or self._latest[name][1] != text:
+                await self._publish(name, text)
+        if not active:
+            failure = await self._call(lambda: self._run.exception)
+            parts = None if failure is None else three_parts(failure, self._hide)
+            await self._publish(ENDED, json.dumps({"error": parts}, ensure_ascii=False))
+        return not active
+
+    async def _call(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        return await asyncio.get_running_loop().run_in_executor(self._executor, function, *arguments)
+
+    def _take(self, name: str, take: Callable[[Any], Any]) -> str:
+        data = take(self._run)
+        return json.dumps(hide_status(data, self._hide) if name == "status" else data, ensure_ascii=False)
 
     async def _publish(self, name: str, text: str) -> None:
         self._version += 1

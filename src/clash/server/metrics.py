@@ -88,9 +88,8 @@ class RunCollector(Collector):
             ),
             "clash_backlog": {
                 (stream, unit): number
-                for stream, unread in list(progress["backlog"].items())[:MAX_LABELS]
-                for unit, number in unread.items()
-                if unit in ("files", "rows")
+                for unit in ("files", "rows")
+                for (stream,), number in _by_label({name: b[unit] for name, b in progress["backlog"].items() if unit in b}).items()
             },
             "clash_results": _by_label(totals["results"], more=totals["other_results"]),
             "clash_query_complete": _by_label({name: float(complete.get(name) is not None) for name in queries}, total=min),

@@ -6,40 +6,12 @@ from typing import Any
 
 from pydantic.json_schema import models_json_schema
 
-from clash.server.bodies import NAME_PATTERN, Addition, QueryText, Replacement, Workers
+from clash.server.bodies import NAME_PATTERN, Addition, Question, Replacement, Workers
 from clash.server.problems import MEDIA_TYPE
+from clash.server.schemas import ANSWERS, CHANGE, PROBLEM, RESULTS, TEXT, WHAT_IF, Schema
 
 VERSION = "1"  # of the API: it changes when a route or a key goes away or changes its meaning
-Schema = dict[str, Any]
 _REF = "#/components/schemas/{model}"
-_TEXT: Schema = {"type": "string"}
-_OPTIONAL_NUMBER: Schema = {"anyOf": [{"type": "integer"}, {"type": "null"}]}
-_OBJECT: Schema = {"type": "object"}
-_CHANGE: Schema = {
-    "type": "object",
-    "required": ["change", "batch", "complete_from"],
-    "properties": {"change": _TEXT, "batch": _OPTIONAL_NUMBER, "complete_from": _OPTIONAL_NUMBER},
-}
-_RESULTS: Schema = {
-    "type": "object",
-    "required": ["query", "batch", "has_more", "columns", "rows"],
-    "properties": {
-        "query": _TEXT,
-        "batch": {"type": "integer"},
-        "has_more": {"type": "boolean"},
-        "columns": {"type": "array", "items": {"type": "object", "required": ["name", "type"]}},
-        "rows": {"type": "array", "items": {"type": "array"}},
-    },
-}
-_WHAT_IF: Schema = {
-    "type": "object",
-    "required": ["name", "marginal", "alone", "cost", "stores", "steps", "completeness", "columns", "plan"],
-}
-_PROBLEM: Schema = {
-    "type": "object",
-    "required": ["type", "status", "title", "what", "detail", "hint"],
-    "properties": {"type": _TEXT, "status": {"type": "integer"}, "title": _TEXT, "what": _TEXT, "detail": _TEXT, "hint": _TEXT},
-}
 _PROBLEMS = {
     "400": "The body is not JSON.",
     "401": "The token is missing or wrong.",
@@ -52,12 +24,12 @@ _PROBLEMS = {
     "415": "The body is not declared as JSON.",
     "422": "The query, or another value, is refused; the three parts say why.",
     "429": "Too many requests.",
-    "503": "Too many event streams, or connections.",
+    "503": "Too many event streams or connections, or the planner is busy.",
 }
 
 
 def document() -> Schema:
-    models: Any = [(model, "validation") for model in (Addition, Replacement, QueryText, Workers)]
+    models: Any = [(model, "validation") for model in (Addition, Replacement, Question, Workers)]
     _, definitions = models_json_schema(models, ref_template=_REF)
     return {
         "openapi": "3.1.0",
@@ -69,7 +41,7 @@ def document() -> Schema:
         "security": [{"bearer": []}, {"cookie": []}],
         "paths": _paths(),
         "components": {
-            "schemas": {**definitions["$defs"], "Problem": _PROBLEM},
+            "schemas": {**definitions["$defs"], "Problem": PROBLEM},
             "securitySchemes": {
                 "bearer": {"type": "http", "scheme": "bearer"},
                 "cookie": {"type": "apiKey", "in": "cookie", "name": "clash-PORT"},
@@ -86,26 +58,26 @@ def _paths() -> Schema:
     last = _parameter("last", "query", {"type": "integer", "minimum": 1, "maximum": 1000}, "So many results, at most.")
     after = _parameter("after", "query", {"type": "integer", "minimum": -1, "maximum": 2**53}, "Of later batches only.")
     return {
-        "/api/status": {"get": _operation("Whether the run is active, its last batch, and totals.", _OBJECT)},
-        "/api/topology": {"get": _operation("The plan that runs: stores, steps, and what is measured of them.", _OBJECT)},
+        "/api/status": {"get": _operation("Whether the run is active, its last batch, and totals.", ANSWERS["status"])},
+        "/api/topology": {"get": _operation("The plan that runs: stores, steps, their users, their expected cost.", ANSWERS["topology"])},
         "/api/queries": {
-            "get": _operation("The live queries.", {"type": "array", "items": _OBJECT}),
-            "post": _operation("Adds a query.", _CHANGE, [wait], "Addition", status="202"),
+            "get": _operation("The live queries.", ANSWERS["queries"]),
+            "post": _operation("Adds a query.", CHANGE, [wait], "Addition", status="202"),
         },
         "/api/queries/{name}": {
-            "put": _operation("Replaces a query by another, at one boundary.", _CHANGE, [name, wait], "Replacement", status="202"),
-            "delete": _operation("Removes a query; its results stay.", _CHANGE, [name, wait], status="202"),
+            "put": _operation("Replaces a query by another, at one boundary.", CHANGE, [name, wait], "Replacement", status="202"),
+            "delete": _operation("Removes a query; its results stay.", CHANGE, [name, wait], status="202"),
         },
-        "/api/what-if": {"post": _operation("What one more query would cost, share and store.", _WHAT_IF, body="QueryText")},
-        "/api/workers": {"post": _operation("Another number of workers.", _CHANGE, [wait], "Workers", status="202")},
+        "/api/what-if": {"post": _operation("What one more query would cost, share and store.", WHAT_IF, body="Question")},
+        "/api/workers": {"post": _operation("Another number of workers.", CHANGE, [wait], "Workers", status="202")},
         "/api/tables/{name}/refresh": {
-            "post": _operation("Reads a table again; the answer comes when it is read.", _CHANGE, [table, wait], status="202")
+            "post": _operation("Reads a table again; the answer comes when it is read.", CHANGE, [table, wait], status="202")
         },
-        "/api/generations": {"get": _operation("Every plan so far, oldest first.", {"type": "array", "items": _OBJECT})},
-        "/api/results/{query}": {"get": _operation("The last results of a query.", _RESULTS, [query, last, after])},
-        "/api/history": {"get": _operation("The last batches, oldest first.", {"type": "array", "items": _OBJECT}, [after])},
-        "/api/events": {"get": _operation("The same snapshots when they change, as server-sent events.", None)},
-        "/api/openapi.json": {"get": _operation("This document.", _OBJECT)},
+        "/api/generations": {"get": _operation("Every plan so far, oldest first.", ANSWERS["generations"])},
+        "/api/results/{query}": {"get": _operation("The last results of a query.", RESULTS, [query, last, after])},
+        "/api/history": {"get": _operation("The last batches, oldest first.", ANSWERS["history"], [after])},
+        "/api/events": {"get": _operation("Snapshots when they change, and measured flows, as server-sent events.", None)},
+        "/api/openapi.json": {"get": _operation("This document.", {"type": "object"})},
         "/metrics": {"get": _operation("Metrics in the text format of Prometheus.", None, kind="text/plain")},
         "/healthz": {"get": {**_operation("Whether the server answers; needs no token.", None, kind="text/plain"), "security": []}},
     }
@@ -123,7 +95,7 @@ def _operation(
     status: str = "200",
     kind: str = "text/event-stream",
 ) -> Schema:
-    content = {kind: {"schema": _TEXT}} if answer is None else {"application/json": {"schema": answer}}
+    content = {kind: {"schema": TEXT}} if answer is None else {"application/json": {"schema": answer}}
     problem = {MEDIA_TYPE: {"schema": {"$ref": _REF.format(model="Problem")}}}
     operation: Schema = {
         "summary": summary,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from typing import Any
 
 from starlette.responses import Response
 
@@ -21,15 +20,13 @@ class ProblemError(ClashError):
         self.status, self.headers = status, dict(headers or {})
 
 
-def problem_response(error: ClashError, status: int, hide: Callable[[Any], Any] = lambda data: data) -> Response:
+def three_parts(error: ClashError, hide: Callable[[str], str]) -> dict[str, str]:
+    return {"what": hide(error.what), "detail": hide(error.detail), "hint": hide(error.hint)}
+
+
+def problem_response(error: ClashError, status: int, hide: Callable[[str], str] = str) -> Response:
     """`title` repeats `what`, because readers of problem documents look for it."""
-    body = {
-        "type": "about:blank",
-        "status": status,
-        "title": error.what,
-        "what": error.what,
-        "detail": error.detail,
-        "hint": error.hint,
-    }
+    parts = three_parts(error, hide)
+    body = {"type": "about:blank", "status": status, "title": parts["what"], **parts}
     headers = error.headers if isinstance(error, ProblemError) else {}
-    return Response(json.dumps(hide(body), ensure_ascii=False), status, {**headers, "Cache-Control": "no-store"}, MEDIA_TYPE)
+    return Response(json.dumps(body, ensure_ascii=False), status, {**headers, "Cache-Control": "no-store"}, MEDIA_TYPE)

@@ -8,11 +8,9 @@ import logging
 import os
 import socket
 import threading
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import uvicorn
-from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from clash.errors import OptionError
 from clash.server.access import Access, is_loopback, new_token
@@ -20,12 +18,13 @@ from clash.server.app import create_app
 from clash.server.connection import Connection, local_folder, remove_connection, write_connection
 from clash.server.context import JobContext
 from clash.server.events import EventHub
-from clash.server.limits import HEAD_SECONDS, KEEP_ALIVE_SECONDS, MAX_CONNECTIONS
+from clash.server.limits import KEEP_ALIVE_SECONDS, MAX_CONNECTIONS
+from clash.server.patience import PatientProtocol
+from clash.server.threads import Threads
 
 _LOG = logging.getLogger("clash")
 HOST, PORT = "127.0.0.1", 4242
 _TRIED_PORTS = 20  # from the default one on
-_THREADS = 4  # for calls of the run: each has a connection to the JVM of its own
 
 
 class Server:
@@ -33,12 +32,12 @@ class Server:
 
     def __init__(self, run: Any, listening: socket.socket, access: Access, job: JobContext) -> None:
         self.access = access
-        self._executor = ThreadPoolExecutor(_THREADS, "clash-server")
+        self._threads = Threads()
         self._listening = listening
         self._connection = Connection(self.address, access.token, os.getpid(), job.name)
         folder = local_folder(job.checkpoint) if job.checkpoint is not None else None
         self._file = None if folder is None else write_connection(folder, self._connection)
-        app = create_app(run, access, self._executor, job)
+        app = create_app(run, access, self._threads, job)
         config = uvicorn.Config(
             app, log_config=None, access_log=False, lifespan="off", ws="none", loop="asyncio", http=PatientProtocol, server_header=False,
             timeout_keep_alive=KEEP_ALIVE_SECONDS, timeout_graceful_shutdown=1, limit_concurrency=MAX_CONNECTIONS, proxy_headers=False,
@@ -70,7 +69,7 @@ class Server:
         self._server.should_exit = True
         self._thread.join(5)
         self._listening.close()
-        self._executor.shutdown(wait=False, cancel_futures=True)
+        self._threads.close()
 
 
 class _EndingServer(uvicorn.Server):
@@ -85,38 +84,25 @@ class _EndingServer(uvicorn.Server):
         await super().shutdown(sockets)
 
 
-class PatientProtocol(H11Protocol):
-    """HTTP/1.1, where a client has bounded time for the head of a request: uvicorn itself waits for ever."""
-
-    def connection_made(self, transport: Any) -> None:
-        super().connection_made(transport)
-        self._await_head()
-
-    def on_response_complete(self) -> None:
-        super().on_response_complete()
-        self._await_head()
-
-    def _await_head(self) -> None:
-        self.loop.call_later(HEAD_SECONDS + self.timeout_keep_alive, self._close_without_head, self.cycle)
-
-    def _close_without_head(self, before: Any) -> None:
-        if self.cycle is before and not self.transport.is_closing():
-            self.transport.close()
-
-
 def serve(
-    run: Any, address: str | None = None, token: str | None = None, names: tuple[str, ...] = (), job: JobContext | None = None
+    run: Any,
+    address: str | None = None,
+    token: str | None = None,
+    names: tuple[str, ...] = (),
+    job: JobContext | None = None,
+    any_sink: bool = False,
 ) -> Server:
     """Serves the page, the control API and the metrics of a run. `address`: HOST:PORT; the default is the first free port from 4242 on,
     on this machine alone. Any other address than loopback needs a `token`, which others must have been given by a safe way. `names`:
-    further names of the host under which clients reach the server. `job`: what the job file says, for a run that has one."""
+    further names of the host under which clients reach the server. `job`: what the job file says, for a run that has one. `any_sink`: a
+    request may name any sink, which reaches whatever this process does."""
     host, port = (HOST, None) if address is None else check_address(address, token)
     if token is not None and len(token) < 16:
         raise OptionError("the token is too short", f"{len(token)} characters", "use at least 16, such as of `openssl rand -hex 24`")
     listening = _listen(host, port)
     access = Access(token or new_token(), host, listening.getsockname()[1], tuple(name.lower() for name in names))
     try:
-        return Server(run, listening, access, job or JobContext.of(run))
+        return Server(run, listening, access, job or JobContext.of(run, any_sink))
     except BaseException:
         listening.close()
         raise

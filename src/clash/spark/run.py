@@ -418,12 +418,14 @@ class Run:
         """The plan that runs today."""
         return inspection.explain_running(self._coordinator, format)
 
-    def what_if(self, text: str, windows: Mapping[str, str] | None = None, mode: OutputMode | None = None) -> WhatIf:
+    def what_if(
+        self, text: str, windows: Mapping[str, str] | None = None, mode: OutputMode | None = None, replaces: str | None = None
+    ) -> WhatIf:
         """What one more query would cost beside those that run and wait, what it would share with them, what would have to be stored for
-        it, and when it would be complete. Nothing changes."""
+        it, and when it would be complete. `replaces`: the query whose place it would take. Nothing changes."""
         taken = {query.name for query in self._coordinator.changes.setup.queries}
         name = next(name for name in (f"what_if{number or ''}" for number in count()) if name not in taken)
-        return assess_query(self._coordinator, self._declare_query(name, text, None, windows, mode))
+        return assess_query(self._coordinator, self._declare_query(name, text, None, windows, mode), replaces)
 
     # ---- results -----------------------------------------------------------------------------------------------
 

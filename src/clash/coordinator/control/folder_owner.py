@@ -111,7 +111,8 @@ class ResultFolders:
             if stamp is None:
                 continue
             if not storage.exists(marker):
-                _LOG.warning("query %s: %s was emptied while the run goes on", live.name, _shown(storage, folder))
+                what = "query %s: %s was emptied while the run goes on"
+                _LOG.warning(what, live.name, _shown(storage, folder), extra={"query": live.name})
                 self._mark(live, renew=True)
             elif file_stamp(storage, marker) != stamp:
                 raise CheckpointError(
@@ -168,7 +169,8 @@ class ResultFolders:
                 f"query {live.name} has written to {_shown(storage, folder)} since batch {live.batch}, batch {self.last()} was the last",
                 "bring it back, or mount its disk; if its results are not needed any more, create it as an empty folder",
             )
-        _LOG.warning("query %s: %s was emptied, results up to batch %d are not in it", live.name, _shown(storage, folder), self.last())
+        what = "query %s: %s was emptied, results up to batch %d are not in it"
+        _LOG.warning(what, live.name, _shown(storage, folder), self.last(), extra={"query": live.name})
 
     def _refuse_later(self, what: str, storage: Storage, folder: str) -> None:
         later = [origin.batch for _, origin in origins(storage, folder) if self.is_later(origin)]

@@ -18,11 +18,11 @@ from typing import Any
 
 from clash.server.snapshot.batches import batch, history
 from clash.server.snapshot.live_queries import queries
-from clash.server.snapshot.overview import status
+from clash.server.snapshot.overview import hide_status, status
 from clash.server.snapshot.plans import generations, quality
 from clash.server.snapshot.structure import flows, topology
 
-__all__ = ["EVENTS", "batch", "flows", "generations", "history", "quality", "queries", "status", "topology"]
+__all__ = ["EVENTS", "batch", "flows", "generations", "hide_status", "history", "quality", "queries", "status", "topology"]
 
 EVENTS: Mapping[str, Callable[[Any], Any]] = {
     "status": status,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from clash.server.snapshot.run_view import view_of
@@ -30,4 +31,19 @@ def status(run: Any) -> dict[str, Any]:
         "result_rate": round(sum(rates.results.values()), 3),
         "pending": [change.description for change in coordinator.changes.peek().changes],
         "progress": progress,
+    }
+
+
+def hide_status(data: dict[str, Any], hide: Callable[[str], str]) -> dict[str, Any]:
+    """The snapshot with paths and errors as `hide` changes them: all of it that may have the value of a variable."""
+    error, progress = data["error"], data["progress"]
+    tables = {
+        name: {key: hide(value) if key == "error" and value is not None else value for key, value in table.items()}
+        for name, table in progress.get("tables", {}).items()
+    }
+    return {
+        **data,
+        "checkpoint": hide(data["checkpoint"] or "") or None,
+        "error": None if error is None else {part: hide(text) for part, text in error.items()},
+        "progress": {**progress, **({"tables": tables} if tables else {})},
     }
