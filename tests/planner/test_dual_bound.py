@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 import pytest
 from hypothesis import Phase, given, settings
@@ -12,6 +10,7 @@ from hypothesis import strategies as st
 from clash.planner.bound_rows import add_broadcast_rows, add_isolated_rows
 from clash.planner.compact_program import CompactProgram
 from clash.planner.cost_model import CostModel
+from clash.planner.deadline import NEVER
 from clash.planner.dual_bound import dual_bound
 from clash.planner.heuristic import HeuristicSearch
 from clash.planner.isolated_bounds import IsolatedBounds
@@ -32,7 +31,9 @@ def program_of(job: Job) -> CompactProgram:
     space = build_space(parsed, normal_statistics(job.statistics, used), used, options)
     program = CompactProgram(space.graph, space.graph.lattice.targets)
     if not options.model.full:
-        isolated = IsolatedBounds(space.unrestricted, math.inf)
+        unrestricted = space.unrestricted(NEVER)
+        assert unrestricted is not None
+        isolated = IsolatedBounds(unrestricted, NEVER)
         add_isolated_rows(program, {target.sub: isolated.bound(target.sub) for target in program.targets})
         add_broadcast_rows(program)
     return program
@@ -40,7 +41,7 @@ def program_of(job: Job) -> CompactProgram:
 
 def check_plan_satisfies_rows(compact: CompactProgram, program: LinearProgram) -> None:
     """The heuristic's plan is a solution of the program, and costs the same there."""
-    solution = HeuristicSearch(compact.graph, compact.targets).run(20, math.inf)
+    solution = HeuristicSearch(compact.graph, compact.targets).run(20, NEVER)
     values = np.array(compact.vector(solution))
     rows = np.repeat(np.arange(len(program.row_lower)), np.diff(program.row_starts))
     activity = np.bincount(rows, weights=program.coefficients * values[program.columns], minlength=len(program.row_lower))

@@ -13,6 +13,7 @@ It may import `clash.plan`, `clash.model` and `clash.errors`; not `sql`, `topolo
 | `lattice` | the connected sub-joins of all queries, interned |
 | `cost_model` | the costs `probe` and `full` |
 | `placements` | where rows of a partial result are, and which steps cross the network |
+| `deadline` | when an answer is due, which everything that takes long looks at |
 | `graph`, `build_graph` | nodes, arcs and stores, which every solver works on; how they are built |
 | `solution` | one arc into every needed node: trimming, layouts, cost, rounds |
 | `solve` | a search space → the cheapest plan and its bound: heuristic, then integer program |

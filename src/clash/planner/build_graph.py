@@ -16,6 +16,7 @@ from clash.model.query import EqualityClass
 from clash.model.relation import Attribute, Relation
 from clash.planner.cardinalities import Sizes
 from clash.planner.cost_model import CostModel
+from clash.planner.deadline import NEVER, Deadline
 from clash.planner.graph import Graph, Store
 from clash.planner.lattice import Lattice, Sub
 from clash.planner.placements import (
@@ -41,8 +42,9 @@ def build_graph(
     mirs: bool,
     exact: Callable[[EqualityClass], bool],
     preset_layouts: bool = False,
-) -> Graph:
-    """The graph of all steps between the subs of the lattice.
+    deadline: Deadline = NEVER,
+) -> Graph | None:
+    """The graph of all steps between the subs of the lattice; None where it is not built at the deadline.
 
     `exact` is as for `PlacementRules`. `preset_layouts`: each store has one layout, chosen here; it is meant for query sets whose probe
     orders alone are more than can be searched.
@@ -50,6 +52,8 @@ def build_graph(
     builder = _GraphBuilder(lattice, model, mirs, PlacementRules(lattice, model, exact), preset_layouts)
     builder.add_base_stores(sizes)
     for sub in sorted(lattice.subs, key=lambda s: s.size):
+        if deadline.passed:
+            return None
         if sub.size == 1:
             if sub.origins:
                 builder.add_root(sub)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import partial
 
 from clash.model.query import EqualityClass, Query
 from clash.model.statistics import Statistics
@@ -15,12 +15,14 @@ from clash.planner.build_graph import build_graph
 from clash.planner.candidate_joins import candidates
 from clash.planner.cardinalities import Sizes
 from clash.planner.cost_model import CostModel
+from clash.planner.deadline import NEVER, Deadline
 from clash.planner.graph import Graph
 from clash.planner.lattice import Lattice
 from clash.planner.solver import SolverProcess
 
 MAX_SPLITS_FOR_LAYOUT_CHOICE = 4_000  # under `full`; with more splits each store's layout is preset
 FULL_ARCS_PER_STEP = 6  # roughly: under `full`, placements and layouts multiply the arcs of a step
+BUILD_SHARE = 0.4  # of the time, at most, until the search begins
 
 
 @dataclass(frozen=True)
@@ -33,6 +35,8 @@ class Options:
     gap: float = 0.0
     solver: SolverProcess | None = None
     """The process that solves integer programs; None solves them in this one."""
+    on_progress: Callable[[float, float], None] | None = None
+    """Called with the cost of the best plan so far and its bound, whenever one of them improves in the search of a large set."""
 
 
 @dataclass(frozen=True)
@@ -43,20 +47,46 @@ class SearchSpace:
     graph: Graph
     complete: bool
     """Whether the graph contains every plan, so that its bound is a bound over all plans."""
-    _build_unrestricted: Callable[[], Graph]
+    _build_unrestricted: Callable[[Deadline], Graph | None]
 
-    @cached_property
-    def unrestricted(self) -> Graph:
-        """The same lattice under probe costs with free copies: for bounds that hold under any layouts."""
-        return self._build_unrestricted()
+    def unrestricted(self, deadline: Deadline) -> Graph | None:
+        """The same lattice under probe costs with free copies: for bounds that hold under any layouts. None if not built in time."""
+        return self.graph if self.graph.model.free_copies else self._build_unrestricted(deadline)
 
 
-def build_space(queries: tuple[Query, ...], statistics: Statistics, streams: Mapping[str, Stream], options: Options) -> SearchSpace:
-    """Runs the first passes: candidate sub-joins, lattice, graph."""
+def build_space(
+    queries: tuple[Query, ...],
+    statistics: Statistics,
+    streams: Mapping[str, Stream],
+    options: Options,
+    deadline: Deadline = NEVER,
+) -> SearchSpace:
+    """Runs the first passes: candidate sub-joins, lattice, graph.
+
+    They take a share of the time until the deadline. Where the space is not complete by then, it is the smallest one: what a plan needs.
+    """
     sizes = Sizes(statistics, dict(streams))
+    due = deadline.share(BUILD_SHARE)
+    space = _build(queries, sizes, streams, options, due.left, due)
+    if space is None:
+        space = _build(queries, sizes, streams, options, 0.0, NEVER)
+    if space is None:
+        raise AssertionError("without a deadline nothing is given up")
+    return space
+
+
+def _build(
+    queries: tuple[Query, ...], sizes: Sizes, streams: Mapping[str, Stream], options: Options, seconds: float, deadline: Deadline
+) -> SearchSpace | None:
+    """None where it is not done at the deadline. `seconds`: how long the graph may take to build."""
     lattice = Lattice(sizes)
     weight = FULL_ARCS_PER_STEP if options.model.full else 1
-    for query, masks in zip(queries, candidates(queries, sizes, weight, options.mirs), strict=True):
+    chosen = candidates(queries, sizes, weight, options.mirs, seconds, deadline)
+    if chosen is None:
+        return None
+    for query, masks in zip(queries, chosen, strict=True):
+        if deadline.passed:
+            return None
         lattice.add(query, masks)
 
     def equal_values_hash_equally(equal: EqualityClass) -> bool:
@@ -67,12 +97,14 @@ def build_space(queries: tuple[Query, ...], statistics: Statistics, streams: Map
     splits = sum(len(sub.splits) for sub in lattice.subs)
     preset_layouts = options.model.full and splits > MAX_SPLITS_FOR_LAYOUT_CHOICE
 
-    def build(model: CostModel) -> Graph:
-        return build_graph(lattice, sizes, model, options.mirs, equal_values_hash_equally, preset_layouts and model.full)
+    def build(model: CostModel, deadline: Deadline) -> Graph | None:
+        return build_graph(lattice, sizes, model, options.mirs, equal_values_hash_equally, preset_layouts and model.full, deadline)
 
-    graph = build(options.model)
+    graph = build(options.model, deadline)
+    if graph is None:
+        return None
     unrestricted = CostModel("probe", options.model.workers, "many")
-    return SearchSpace(queries, graph, complete and not preset_layouts, lambda: graph if options.model.free_copies else build(unrestricted))
+    return SearchSpace(queries, graph, complete and not preset_layouts, partial(build, unrestricted))
 
 
 def _column_type(streams: Mapping[str, Stream], stream: str, column: str) -> str:
