@@ -22,6 +22,7 @@ It may import `clash.plan`, `clash.model` and `clash.errors`; not `sql`, `topolo
 | `insertion`, `heuristic` | inserting a query into a plan; the search over such plans |
 | `isolated_bounds` | lower bounds on what a query costs alone |
 | `large_sets`, `guidance` | large sets: relaxation and search side by side; what the relaxation suggests to the search |
+| `unplaced_bound` | a bound under `full` for sets whose program is too large |
 | `dual_bound` | a proven bound from any duals of a linear program |
 | `compact_program`, `bound_rows` | the default integer program; rows that tighten its bound |
 | `published_program` | the integer program of the paper |

@@ -79,6 +79,20 @@ def candidates(
     return chosen
 
 
+def enumerable(queries: Sequence[Query], most: int) -> list[Query]:
+    """Queries, those with the fewest steps first, between all of whose sub-joins there are at most so many steps in all."""
+    chosen = []
+    by_steps = sorted(
+        ((_count_steps(JoinGraph(query), most), i) for i, query in enumerate(queries)), key=lambda item: (item[0] or most + 1, item[1])
+    )
+    for steps, i in by_steps:
+        if steps is None or steps > most:
+            break
+        most -= steps
+        chosen.append(queries[i])
+    return chosen
+
+
 def _count_steps(graph: JoinGraph, limit: int) -> int | None:
     """The number of steps between all sub-joins of the query; None if there are more than `limit`."""
     masks = graph.connected(limit // 4)

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from functools import partial
+from dataclasses import dataclass, replace
 
 from clash.model.query import EqualityClass, Query
 from clash.model.statistics import Statistics
@@ -12,7 +11,7 @@ from clash.model.stream import Stream
 from clash.model.types import UNKNOWN, exact
 from clash.plan.options import FormulationName
 from clash.planner.build_graph import build_graph
-from clash.planner.candidate_joins import candidates
+from clash.planner.candidate_joins import candidates, enumerable
 from clash.planner.cardinalities import Sizes
 from clash.planner.cost_model import CostModel
 from clash.planner.deadline import NEVER, Deadline
@@ -22,6 +21,8 @@ from clash.planner.solver import SolverProcess
 
 MAX_SPLITS_FOR_LAYOUT_CHOICE = 4_000  # under `full`; with more splits each store's layout is preset
 FULL_ARCS_PER_STEP = 6  # roughly: under `full`, placements and layouts multiply the arcs of a step
+MAX_UNPLACED_STEPS = 20_000  # of a graph without placements, where it is one for some of the queries
+UNPLACED_STEPS_PER_SECOND = 1_200  # roughly: until a first relaxation is solved
 BUILD_SHARE = 0.4  # of the time, at most, until the search begins
 
 
@@ -47,11 +48,18 @@ class SearchSpace:
     graph: Graph
     complete: bool
     """Whether the graph contains every plan, so that its bound is a bound over all plans."""
-    _build_unrestricted: Callable[[Deadline], Graph | None]
+    _build_under: Callable[[CostModel, Deadline], Graph | None]
+    _build_unplaced: Callable[[Deadline], Graph | None]
 
     def unrestricted(self, deadline: Deadline) -> Graph | None:
         """The same lattice under probe costs with free copies: for bounds that hold under any layouts. None if not built in time."""
-        return self.graph if self.graph.model.free_copies else self._build_unrestricted(deadline)
+        model = CostModel("probe", self.graph.model.workers, "many")
+        return self.graph if self.graph.model.free_copies else self._build_under(model, deadline)
+
+    def unplaced(self, deadline: Deadline) -> Graph | None:
+        """A graph without placements, for bounds under `full` (`unplaced_bound`): of all plans for all queries or, where these are too
+        many, of all plans for some of the queries. None if not built in time."""
+        return self._build_unplaced(deadline)
 
 
 def build_space(
@@ -100,11 +108,21 @@ def _build(
     def build(model: CostModel, deadline: Deadline) -> Graph | None:
         return build_graph(lattice, sizes, model, options.mirs, equal_values_hash_equally, preset_layouts and model.full, deadline)
 
+    def build_unplaced(deadline: Deadline) -> Graph | None:
+        model, small = replace(options.model, unplaced=True), lattice
+        if not complete:
+            small = Lattice(sizes)
+            steps = int(min(MAX_UNPLACED_STEPS, UNPLACED_STEPS_PER_SECOND * deadline.left))
+            for query in enumerable(queries, steps):
+                if deadline.passed:
+                    return None
+                small.add(query)
+        return build_graph(small, sizes, model, options.mirs, equal_values_hash_equally, deadline=deadline)
+
     graph = build(options.model, deadline)
     if graph is None:
         return None
-    unrestricted = CostModel("probe", options.model.workers, "many")
-    return SearchSpace(queries, graph, complete and not preset_layouts, partial(build, unrestricted))
+    return SearchSpace(queries, graph, complete and not preset_layouts, build, build_unplaced)
 
 
 def _column_type(streams: Mapping[str, Stream], stream: str, column: str) -> str:

@@ -24,6 +24,7 @@ from clash.planner.lattice import Target
 from clash.planner.published_program import PublishedProgram
 from clash.planner.search_space import Options, SearchSpace
 from clash.planner.solution import Solution, finish
+from clash.planner.unplaced_bound import unplaced_bound
 
 HEURISTIC_SHARE = 0.4  # of the time that is left, at most; the solver has the rest
 MAX_ISOLATED_RELATIONS = 6  # a larger query's own optimum takes longer to prove than it helps
@@ -42,6 +43,8 @@ class SolveResult:
     variables: int = 0
     """The size of the integer program; 0 where none was solved."""
     rows: int = 0
+    bound_of_all: float = 0.0
+    """It holds for all plans, whether the graph contains them or not."""
 
 
 def solve(
@@ -78,7 +81,10 @@ def solve(
         if options.formulation == "published":
             return _solve_published(graph, group, deadline, options)
         group_floor = floor if len(groups) == 1 else 0.0
-        return _solve_compact(graph, group, isolated_bound, deadline, options, start or {}, group_floor, heuristic_deadline)
+        with ThreadPoolExecutor(1) as pool:
+            unplaced = pool.submit(_unplaced_bound, space, group, deadline, options)
+            result = _solve_compact(graph, group, isolated_bound, deadline, options, start or {}, group_floor, heuristic_deadline)
+            return replace(result, bound_of_all=min(unplaced.result(), result.solution.cost))
 
     # Threads help only where HiGHS runs in this process: a SolverProcess solves one program at a time, and past the deadline none runs.
     if options.solver is not None or deadline.passed:
@@ -91,7 +97,9 @@ def solve(
     solution = finish(graph, graph.all_goals(), into, layouts)
     bound = min(solution.cost, sum(result.bound for result in results))
     optimal = all(result.optimal for result in results)
-    return SolveResult(solution, bound, optimal, sum(result.variables for result in results), sum(result.rows for result in results))
+    bound_of_all = min(solution.cost, sum(result.bound_of_all for result in results))
+    variables, rows = sum(result.variables for result in results), sum(result.rows for result in results)
+    return SolveResult(solution, bound, optimal, variables, rows, bound_of_all)
 
 
 def _moves(targets: int, largest: int, full: bool) -> int:
@@ -99,6 +107,21 @@ def _moves(targets: int, largest: int, full: bool) -> int:
     if targets == 1:
         return 12 if full or largest > 3 else 0
     return targets * (40 if full else {1: 0, 2: 0, 3: 2, 4: 8}.get(largest, 24))
+
+
+def _count_arcs(graph: Graph, targets: list[Target]) -> int:
+    return sum(len(graph.into[node]) for target in targets for part in graph.parts(target) for node in graph.nodes_of(part))
+
+
+def _unplaced_bound(space: SearchSpace, targets: list[Target], deadline: Deadline, options: Options) -> float:
+    """What is proven without the compact program, where that is too large or not complete; 0 where it is neither, or where nothing is."""
+    graph = space.graph
+    is_small = space.complete and _count_arcs(graph, targets) <= MAX_ARCS
+    is_whole = len(targets) == len(graph.lattice.targets)
+    if not graph.model.full or is_small or not is_whole or options.solver is not None or deadline.passed:
+        return 0.0
+    unplaced = space.unplaced(deadline)
+    return 0.0 if unplaced is None else unplaced_bound(graph, unplaced, deadline)
 
 
 def _solve_compact(
@@ -115,7 +138,7 @@ def _solve_compact(
     largest = max(graph.lattice.subs[target.sub].size for target in targets)
     moves = _moves(len(targets), largest, graph.model.full)
     search = HeuristicSearch(graph, targets)
-    arcs = sum(len(graph.into[node]) for target in targets for part in graph.parts(target) for node in graph.nodes_of(part))
+    arcs = _count_arcs(graph, targets)
     affordable = arcs <= MAX_ARCS and deadline.left > SECONDS_PER_ARC * arcs
     if options.solver is None and arcs >= MIN_ARCS and affordable:
         large = LargeSetSearch(graph, targets, CompactProgram(graph, targets), search, options, deadline)

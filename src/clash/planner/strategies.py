@@ -101,7 +101,7 @@ def _plan_each(problem: PlanningProblem, give_up: Deadline = NEVER) -> list[tupl
             until = problem.deadline.share(min(1.0, 4.0 / (len(problem.queries) - i)))
             space = problem.space((query,), until)
             result = solve(space, options, until)
-            bound = max(cost_floor(space), result.bound if space.complete else 0.0)
+            bound = max(cost_floor(space), result.bound_of_all, result.bound if space.complete else 0.0)
             result = replace(result, bound=min(bound, result.solution.cost), optimal=result.optimal and space.complete)
             planned[query.join] = (space, result)
         space, result = planned[query.join]
@@ -202,7 +202,7 @@ def plan_global(problem: PlanningProblem) -> StrategyResult:
         parts = _plan_each(problem, problem.deadline)
         if parts is not None:
             solution = min(solution, merge_plans(space, parts, problem.deadline), key=lambda s: s.cost)
-    bound = max(floor, result.bound if space.complete else 0.0)
+    bound = max(floor, result.bound_of_all, result.bound if space.complete else 0.0)
     orders, stores = probe_orders(graph, solution), store_plans(graph, solution)
     plan = _result(orders, stores, solution.cost, bound, solution.rounds, [result], space.complete)
     return replace(plan, optimal=True, bound=solution.cost) if bound >= solution.cost * (1 - TOLERANCE) else plan
