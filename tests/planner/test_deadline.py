@@ -64,7 +64,7 @@ def plan_with(monkeypatch: pytest.MonkeyPatch, clock: TickingClock, plan: Logica
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
 @pytest.mark.parametrize("cost", ["probe", "full"])
-@pytest.mark.parametrize("tick", [0.1, 1.0, 10.0, 1000.0])
+@pytest.mark.parametrize("tick", [0.5, 5.0, 50.0, 1000.0])
 def test_nothing_begins_past_the_limit_but_what_an_answer_needs(
     monkeypatch: pytest.MonkeyPatch, strategy: str, cost: str, tick: float
 ) -> None:
@@ -80,7 +80,7 @@ def test_nothing_begins_past_the_limit_but_what_an_answer_needs(
     assert clock.events["insert"] <= (1 if strategy == "global" else 2) * queries + 1
 
 
-@pytest.mark.parametrize("tick", [0.05, 0.5, 5.0])
+@pytest.mark.parametrize("tick", [1.0, 5.0, 20.0])
 def test_large_queries_get_a_smaller_space_where_time_is_short(monkeypatch: pytest.MonkeyPatch, tick: float) -> None:
     texts, statistics, streams = many_queries(20, 8, 12)
     plan = clash.optimize(texts, statistics, streams=streams, time_limit=0.0)

@@ -26,7 +26,7 @@ Shape = tuple[tuple[int, float], ...]
 
 
 class IsolatedBounds:
-    """Bounds over a graph, which must be one of `probe` costs with free copies."""
+    """Bounds over a graph, which must be one of `probe` costs with free copies on one worker."""
 
     def __init__(self, graph: Graph, deadline: Deadline) -> None:
         self.graph, self.deadline = graph, deadline

@@ -52,9 +52,9 @@ class SearchSpace:
     _build_unplaced: Callable[[Deadline], Graph | None]
 
     def unrestricted(self, deadline: Deadline) -> Graph | None:
-        """The same lattice under probe costs with free copies: for bounds that hold under any layouts. None if not built in time."""
-        model = CostModel("probe", self.graph.model.workers, "many")
-        return self.graph if self.graph.model.free_copies else self._build_under(model, deadline)
+        """The same lattice under probe costs with free copies, on one worker, so that not even a cross join broadcasts: for bounds
+        that hold under any layouts. None if not built in time."""
+        return self._build_under(CostModel("probe", 1, "many"), deadline)
 
     def unplaced(self, deadline: Deadline) -> Graph | None:
         """A graph without placements, for bounds under `full` (`unplaced_bound`): of all plans for all queries or, where these are too
