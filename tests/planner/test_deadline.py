@@ -82,7 +82,7 @@ def test_nothing_begins_past_the_limit_but_what_an_answer_needs(
 
 @pytest.mark.parametrize("tick", [1.0, 5.0, 20.0])
 def test_large_queries_get_a_smaller_space_where_time_is_short(monkeypatch: pytest.MonkeyPatch, tick: float) -> None:
-    texts, statistics, streams = many_queries(20, 8, 12)
+    texts, statistics, streams = many_queries(3, 10, 11)
     plan = clash.optimize(texts, statistics, streams=streams, time_limit=0.0)
     clock = TickingClock(tick)
     found = plan_with(monkeypatch, clock, plan, "global")
@@ -107,7 +107,7 @@ def test_a_share_of_the_time() -> None:
 
 
 def test_the_search_space_fits_the_time() -> None:
-    texts, statistics, streams = many_queries(30, 8, 12)
+    texts, statistics, streams = many_queries(4, 10, 11)
     queries, used = parse_queries(texts, {stream.name: stream for stream in streams})
     options = Options(CostModel("full", 4, "one"))
     sizes = []
