@@ -7,6 +7,8 @@ commands calls the function `run` of the module of the same name, which writes C
 |---|---|
 | `cli` | the command line of all benchmarks |
 | `ilp`, `ilp_plot` | planning time |
+| `gaps`, `gaps_plot` | proven gaps under time limits |
+| `job_like` | a query set like the Join Order Benchmark |
 | `paper_ilp`, `paper_model`, `paper_values`, `paper_plot` | the paper's figures on its integer program |
 | `our_planner`, `candidates` | timed calls of our planner; the number of probe orders |
 | `workloads`, `schemas.json` | random query sets; the paper's schemas |

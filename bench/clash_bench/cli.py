@@ -52,6 +52,26 @@ def ilp(
     )
 
 
+@app.command("gaps")
+def gaps(
+    cost: Annotated[Literal["probe", "full"], typer.Option(help="Cost model.")] = "probe",
+    statistics: Annotated[
+        Literal["uniform", "varied"], typer.Option(help="Rates: all equal as in the paper, or a rate per stream.")
+    ] = "uniform",
+    lines: Annotated[str, typer.Option(metavar="N×N,…", help="Queries × relations to measure, of those there are; all if empty.")] = "",
+    job: Annotated[bool, typer.Option(help="Also a set like the Join Order Benchmark's.")] = True,
+    repeat: Annotated[int, typer.Option(min=1, help="Query sets per line, each from its own seed.")] = 5,
+    out: Out = RESULTS,
+) -> None:
+    """The proven gap of large query sets under time limits, in wall and CPU seconds."""
+    from clash_bench.gaps import JOB_LIMITS, LINES
+
+    known = {f"{line.queries}×{line.size}" for line in LINES}
+    chosen = set(_names("lines", lines.replace("x", "×"), tuple(known))) if lines else known
+    measured = [line for line in LINES if f"{line.queries}×{line.size}" in chosen]
+    _run("gaps", cost=cost, statistics_name=statistics, lines=measured, job_limits=JOB_LIMITS if job else (), repeat=repeat, out=out)
+
+
 @app.command("paper-ilp")
 def paper_ilp(
     repetitions: Annotated[int, typer.Option(min=1, help="Query sets per point.")] = 100,

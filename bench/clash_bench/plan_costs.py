@@ -27,6 +27,7 @@ from clash.model.relation import Relation
 from clash.optimizer import Plan, optimize
 from clash.plan.logical import LogicalPlan
 from clash.planner.cost_model import CostModel, Weights
+from clash.planner.deadline import NEVER
 from clash.planner.extract_orders import probe_orders, store_plans
 from clash.planner.graph import Graph
 from clash.planner.heuristic import HeuristicSearch
@@ -160,7 +161,7 @@ def _searched(chosen: Plan, weights: Weights, seed: int, mirs: Sequence[Sequence
     if mirs is not None:
         _allow_only(graph, mirs)
     search = HeuristicSearch(graph, graph.lattice.targets, seed)
-    solution = search.run(MOVES, math.inf)
+    solution = search.run(MOVES, NEVER)
     plan = replace(
         chosen, probe_orders=probe_orders(graph, solution), stores=store_plans(graph, solution), rounds=solution.rounds, optimal=False
     )

@@ -22,7 +22,7 @@ from clash.plan.options import STRATEGIES, CostName, FormulationName, LayoutRule
 from clash.plan.topology import Topology
 from clash.plan.validate_plan import validate_plan
 from clash.plan.validate_topology import validate_topology
-from clash.planner.optimize import plan_queries
+from clash.planner.optimize import OnProgress, plan_queries
 from clash.sql import parse_queries
 from clash.sql.statistics_text import normal_statistics
 from clash.topology.build import build_topology
@@ -100,11 +100,13 @@ def optimize(
     time_limit: float = 10.0,
     gap: float = 0.0,
     start: LogicalPlan | None = None,
+    on_progress: OnProgress | None = None,
 ) -> Plan:
     """The cheapest plan for all queries together.
 
     `time_limit` bounds the search, in seconds: the answer is the best plan found by then, with the bound proven by then; 0 runs only the
     heuristic, which never waits for the solver. `gap` ends the search earlier, once the plan is provably within that share of the optimum.
+    `on_progress` is called, for a large set, with the seconds so far, the cost of the best plan and its bound, when one of them improves.
     `start` is a plan to begin the search with. Without `streams`, schemas are inferred from the queries.
     """
     began = time.perf_counter()
@@ -125,7 +127,7 @@ def optimize(
         workers=workers, strategy=strategy, formulation=formulation, cost=cost, layouts=layouts, mirs=mirs,
         time_limit=float(min(time_limit, 1e9)), gap=float(gap),
     )  # fmt: skip
-    return Plan.of(plan_queries(parsed, request, start=start, began=began))
+    return Plan.of(plan_queries(parsed, request, start=start, began=began, on_progress=on_progress))
 
 
 def validate(plan: LogicalPlan | Topology) -> None:

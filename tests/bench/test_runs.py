@@ -14,7 +14,7 @@ from clash.planner.cost_model import CostModel
 from clash.planner.published_program import MAX_ORDERS, PublishedProgram
 from clash.planner.search_space import Options, build_space
 from clash.sql import parse_queries
-from clash_bench import ilp, our_planner, paper_ilp
+from clash_bench import gaps, ilp, job_like, our_planner, paper_ilp
 from clash_bench.candidates import count_orders
 from clash_bench.tables import mean, write
 from clash_bench.workloads import WORKLOADS, Workload, draw
@@ -123,3 +123,25 @@ def test_mean() -> None:
     assert mean([2.0]) == (2.0, None)
     middle, error = mean([1.0, 3.0])
     assert (middle, error) == (2.0, 1.0)
+
+
+def test_gaps(tmp_path: Path) -> None:
+    for cost, name in (("probe", "uniform"), ("full", "varied")):
+        gaps.run(cost, name, (gaps.Line(3, 3, "one", 600.0),), (), 2, tmp_path)  # type: ignore[arg-type]
+        rows = read(tmp_path / f"gaps-{cost}-{name}.csv")
+        assert [row["workload"] for row in rows] == list(WORKLOADS)
+        for row in rows:
+            assert row["proven"] == row["sets"] == "2"
+            assert float(row["gap"]) == pytest.approx(0.0, abs=1e-6)
+            assert float(row["bound"]) == pytest.approx(float(row["cost"]), rel=1e-5)
+        assert (tmp_path / f"gaps-{cost}-{name}.png").read_bytes().startswith(PNG)
+
+
+def test_the_set_like_the_join_order_benchmark() -> None:
+    streams = {stream.name: stream for stream in job_like.streams()}
+    texts = job_like.draw()
+    assert texts == job_like.draw() != job_like.draw(2)
+    queries, _ = parse_queries(texts, streams)
+    sizes = sorted(len(query.join.relations) for query in queries)
+    assert (len(streams), len(queries), sizes[0], sizes[-1]) == (21, 113, 4, 17)
+    assert {relation.stream for query in queries for relation in query.join.relations} == set(streams)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 import pytest
 from hypothesis import Phase, given, settings
@@ -12,11 +10,13 @@ from hypothesis import strategies as st
 from clash.planner.bound_rows import add_broadcast_rows, add_isolated_rows
 from clash.planner.compact_program import CompactProgram
 from clash.planner.cost_model import CostModel
+from clash.planner.deadline import NEVER
 from clash.planner.dual_bound import dual_bound
 from clash.planner.heuristic import HeuristicSearch
 from clash.planner.isolated_bounds import IsolatedBounds
 from clash.planner.search_space import Options, build_space
 from clash.planner.solver import LinearProgram, solve
+from clash.planner.unplaced_bound import unplaced_bound, unplaced_program
 from clash.sql import parse_queries
 from clash.sql.statistics_text import normal_statistics
 
@@ -32,7 +32,9 @@ def program_of(job: Job) -> CompactProgram:
     space = build_space(parsed, normal_statistics(job.statistics, used), used, options)
     program = CompactProgram(space.graph, space.graph.lattice.targets)
     if not options.model.full:
-        isolated = IsolatedBounds(space.unrestricted, math.inf)
+        unrestricted = space.unrestricted(NEVER)
+        assert unrestricted is not None
+        isolated = IsolatedBounds(unrestricted, NEVER)
         add_isolated_rows(program, {target.sub: isolated.bound(target.sub) for target in program.targets})
         add_broadcast_rows(program)
     return program
@@ -40,7 +42,7 @@ def program_of(job: Job) -> CompactProgram:
 
 def check_plan_satisfies_rows(compact: CompactProgram, program: LinearProgram) -> None:
     """The heuristic's plan is a solution of the program, and costs the same there."""
-    solution = HeuristicSearch(compact.graph, compact.targets).run(20, math.inf)
+    solution = HeuristicSearch(compact.graph, compact.targets).run(20, NEVER)
     values = np.array(compact.vector(solution))
     rows = np.repeat(np.arange(len(program.row_lower)), np.diff(program.row_starts))
     activity = np.bincount(rows, weights=program.coefficients * values[program.columns], minlength=len(program.row_lower))
@@ -70,10 +72,27 @@ def check_bounds(job: Job, seed: int, optimum: float) -> None:
     assert exact == pytest.approx(relaxed.cost / milp.scale, rel=1e-4, abs=1e-4 * (1 + optimum))
 
 
+def check_unplaced_bound(job: Job, optimum: float) -> None:
+    """The bound without placements, by exact duals and by loose ones."""
+    parsed, used = parse_queries(job.queries, {s.name: s for s in STREAMS} if job.declared else None)
+    options = Options(CostModel(job.options["cost"], job.options["workers"], job.options["layouts"]), mirs=job.options["mirs"])
+    space = build_space(parsed, normal_statistics(job.statistics, used), used, options)
+    unplaced = space.unplaced(NEVER)
+    assert unplaced is not None
+    first_round = options.model.weights.round if options.model.workers > 1 else 0.0
+    assert unplaced_program(unplaced).milp.relaxed(10.0) + first_round <= optimum * (1 + 1e-9) + 1e-9
+    assert unplaced_bound(space.graph, unplaced, NEVER) <= optimum * (1 + 1e-9) + 1e-9
+    part = build_space(parsed[:1], normal_statistics(job.statistics, used), used, options).unplaced(NEVER)
+    assert part is not None
+    assert unplaced_bound(space.graph, part, NEVER) <= optimum * (1 + 1e-9) + 1e-9
+
+
 def check(job: Job, seed: int) -> None:
     plan = job.plan()
     assert plan.optimal
     check_bounds(job, seed, plan.cost)
+    if job.options["cost"] == "full":
+        check_unplaced_bound(job, plan.cost)
 
 
 @settings(max_examples=30, phases=NO_SHRINKING, deadline=None)

@@ -13,6 +13,7 @@ It may import `clash.plan`, `clash.model` and `clash.errors`; not `sql`, `topolo
 | `lattice` | the connected sub-joins of all queries, interned |
 | `cost_model` | the costs `probe` and `full` |
 | `placements` | where rows of a partial result are, and which steps cross the network |
+| `deadline` | when an answer is due, which everything that takes long looks at |
 | `graph`, `build_graph` | nodes, arcs and stores, which every solver works on; how they are built |
 | `solution` | one arc into every needed node: trimming, layouts, cost, rounds |
 | `solve` | a search space → the cheapest plan and its bound: heuristic, then integer program |
@@ -21,6 +22,7 @@ It may import `clash.plan`, `clash.model` and `clash.errors`; not `sql`, `topolo
 | `insertion`, `heuristic` | inserting a query into a plan; the search over such plans |
 | `isolated_bounds` | lower bounds on what a query costs alone |
 | `large_sets`, `guidance` | large sets: relaxation and search side by side; what the relaxation suggests to the search |
+| `unplaced_bound` | a bound under `full` for sets whose program is too large |
 | `dual_bound` | a proven bound from any duals of a linear program |
 | `compact_program`, `bound_rows` | the default integer program; rows that tighten its bound |
 | `published_program` | the integer program of the paper |

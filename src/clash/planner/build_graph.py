@@ -11,15 +11,15 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 
-from clash.model.layout import ALL, Layout
+from clash.model.layout import ALL, ONE, Layout
 from clash.model.query import EqualityClass
 from clash.model.relation import Attribute, Relation
 from clash.planner.cardinalities import Sizes
 from clash.planner.cost_model import CostModel
+from clash.planner.deadline import NEVER, Deadline
 from clash.planner.graph import Graph, Store
 from clash.planner.lattice import Lattice, Sub
 from clash.planner.placements import (
-    ANY_WORKER,
     DELIVERED,
     EVERY_WORKER,
     FED,
@@ -41,8 +41,9 @@ def build_graph(
     mirs: bool,
     exact: Callable[[EqualityClass], bool],
     preset_layouts: bool = False,
-) -> Graph:
-    """The graph of all steps between the subs of the lattice.
+    deadline: Deadline = NEVER,
+) -> Graph | None:
+    """The graph of all steps between the subs of the lattice; None where it is not built at the deadline.
 
     `exact` is as for `PlacementRules`. `preset_layouts`: each store has one layout, chosen here; it is meant for query sets whose probe
     orders alone are more than can be searched.
@@ -50,6 +51,8 @@ def build_graph(
     builder = _GraphBuilder(lattice, model, mirs, PlacementRules(lattice, model, exact), preset_layouts)
     builder.add_base_stores(sizes)
     for sub in sorted(lattice.subs, key=lambda s: s.size):
+        if deadline.passed:
+            return None
         if sub.size == 1:
             if sub.origins:
                 builder.add_root(sub)
@@ -100,14 +103,10 @@ class _GraphBuilder:
         graph, origin = self.graph, sub.relations[0]
         root = graph.add_node(origin, sub.id, UNPLACED)
         store = graph.find_store(sub)
-        if not self._model.full or self._model.workers == 1 or store is None:
+        if not self._model.full or self._model.unplaced or self._model.workers == 1 or store is None:
             return
         for i, layout in enumerate(store.layouts):
-            placement = self._rules.after(sub, layout, hashed_attribute(layout, sub))
-            if placement == UNPLACED and layout.kind == "hash" and layout.column is not None:
-                placement = ANY_WORKER  # no later step needs that worker, but it suffices to probe replicated stores
-            if layout == ALL and sub.id in self._rules.inner:
-                placement = EVERY_WORKER
+            placement = graph.origin_placement(sub, layout)
             if placement != UNPLACED:
                 graph.add_arc(root, graph.add_node(origin, sub.id, placement), 0.0, store.id, (i,), 0, -1)
 
@@ -132,6 +131,8 @@ class _GraphBuilder:
         """(placement after, cost, hop, layouts) of a step from `placement`; layouts that make no difference share one variant."""
         model, rules, rows = self._model, self._rules, before.sends
         merged: dict[tuple[Placement, float, int], list[int]] = {}
+        if model.unplaced:
+            return self._unplaced_variants(store, known_keys, before, probed)
         for i, layout in enumerate(store.layouts):
             attribute = hashed_attribute(layout, probed)
             key_known = layout.kind != "hash" or attribute in known_keys
@@ -147,6 +148,23 @@ class _GraphBuilder:
             cheapest = min(cost for _, cost, _ in merged)
             merged = {key: layouts for key, layouts in merged.items() if key[1] == cheapest}
         return [(*key, _unless_all(layouts, store)) for key, layouts in merged.items()]
+
+    def _unplaced_variants(
+        self, store: Store, known_keys: set[Attribute], before: Sub, probed: Sub
+    ) -> list[tuple[Placement, float, int, tuple[int, ...]]]:
+        """The same where placements are left out: a variant per layout, and one for all layouts that make every row a broadcast."""
+        weight, workers, rows = self._model.weights.probe, self._model.workers, before.sends
+        variants: list[tuple[Placement, float, int, tuple[int, ...]]] = []
+        broadcasts = []
+        for i, layout in enumerate(store.layouts):
+            if layout.kind == "hash" and hashed_attribute(layout, probed) not in known_keys:
+                broadcasts.append(i)
+            else:
+                copies = workers if layout == ONE else 1
+                variants.append((UNPLACED, rows * weight * copies, 0, _unless_all([i], store)))
+        if broadcasts:
+            variants.append((UNPLACED, rows * weight * workers, 0, _unless_all(broadcasts, store)))
+        return variants
 
     def add_mir(self, sub: Sub) -> None:
         """A store for the sub, if steps probe it and every one of its relations can feed it; under `full` the arcs that feed it. One with a
@@ -165,7 +183,7 @@ class _GraphBuilder:
                 for i, layout in enumerate(store.layouts):
                     if placement == EVERY_WORKER and layout != ALL:
                         continue  # every worker would insert the same row
-                    stays = self._model.workers == 1 or matches_layout(placement, layout)
+                    stays = self._model.workers == 1 or self._model.unplaced or matches_layout(placement, layout)
                     key = (self._model.feed(layout, sub.sends, stays), 0 if stays else 1)
                     merged.setdefault(key, []).append(i)
                 for (cost, hop), layouts in merged.items():

@@ -9,29 +9,54 @@ every plan pays.
 from __future__ import annotations
 
 import heapq
+import math
 from collections import Counter
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from clash.model.expressions import relations
 from clash.model.query import Query, SubJoin
 from clash.model.statistics import column_text
 from clash.planner.cardinalities import Sizes
+from clash.planner.deadline import NEVER, Deadline
 from clash.planner.lattice import JoinGraph
 
 MAX_STEPS = 36_000  # over all queries: what a graph can hold and the heuristic can search in a few seconds
 MAX_STEPS_PER_QUERY = 8_000
-MAX_COMMON_PER_SIZE = 6  # common sub-joins that are considered, per query and number of relations
-MAX_COMMON_RELATIONS = 5  # of a common sub-join
+MAX_STEPS_OF_LARGE = 100_000  # over all queries of which not all sub-joins are considered: what memory has room for
+STEPS_PER_SECOND = 15_000  # roughly: building the graph, and setting the heuristic up for it
 
 
-def candidates(queries: Sequence[Query], sizes: Sizes, weight: int, mirs: bool) -> list[list[int] | None]:
-    """Per query the bit masks (over its sorted relations) of the sub-joins to consider, None for all of them.
+class Effort(NamedTuple):
+    """How many sub-joins of a large query are considered for MIRs."""
 
-    `weight`: roughly how many arcs a step becomes; the limits above are for a weight of 1.
+    per_size: int
+    """Common sub-joins, per query and number of relations."""
+    relations: int
+    """Of a common sub-join, at most."""
+    steps: float
+    """Roughly how many steps there are then, per query and square of its number of relations."""
+
+
+EFFORTS = (Effort(6, 5, 8.0), Effort(4, 4, 5.0), Effort(2, 3, 3.0), Effort(0, 0, 1.8))
+
+
+def candidates(
+    queries: Sequence[Query], sizes: Sizes, weight: int, mirs: bool, seconds: float = math.inf, deadline: Deadline = NEVER
+) -> list[list[int] | None] | None:
+    """Per query the bit masks (over its sorted relations) of the sub-joins to consider, None for all of them. None at the deadline.
+
+    `weight`: roughly how many arcs a step becomes; the limits above are for a weight of 1. `seconds`: what the graph over the sub-joins may
+    take to build, by which their number is chosen.
     """
     graphs = [JoinGraph(query) for query in queries]
-    steps = [_count_steps(graph, MAX_STEPS_PER_QUERY // weight) for graph in graphs]
-    budget = MAX_STEPS // weight
+    budget = int(min(MAX_STEPS, seconds * STEPS_PER_SECOND)) // weight
+    most = min(MAX_STEPS_PER_QUERY // weight, budget)
+    steps: list[int | None] = []
+    for graph in graphs:
+        if deadline.passed:
+            return None
+        steps.append(_count_steps(graph, most))
     complete = set()
     for i in sorted(range(len(queries)), key=lambda i: (steps[i] or 0, i)):
         count = steps[i]
@@ -41,12 +66,30 @@ def candidates(queries: Sequence[Query], sizes: Sizes, weight: int, mirs: bool) 
     large = [i for i in range(len(queries)) if i not in complete]
     if not large:
         return [None] * len(queries)
-    common = _common(queries, graphs) if mirs else [Counter[int]() for _ in queries]
-    steps_per_width = sum(len(graphs[i].relations) ** 2 for i in large)
-    width = max(1, min(4, budget // max(1, steps_per_width)))
+    squares = sum(len(graphs[i].relations) ** 2 for i in large)
+    affordable = min(MAX_STEPS_OF_LARGE, seconds * STEPS_PER_SECOND)
+    effort = next((effort for effort in EFFORTS if effort.steps * squares * weight <= affordable), EFFORTS[-1])
+    common = _common(queries, graphs, effort, deadline) if mirs else [Counter[int]() for _ in queries]
+    width = max(1, min(4, budget // max(1, squares)))
     chosen: list[list[int] | None] = [None] * len(queries)
     for i in large:
+        if deadline.passed:
+            return None
         chosen[i] = _promising(queries[i], graphs[i], sizes, common[i], width, mirs)
+    return chosen
+
+
+def enumerable(queries: Sequence[Query], most: int) -> list[Query]:
+    """Queries, those with the fewest steps first, between all of whose sub-joins there are at most so many steps in all."""
+    chosen = []
+    by_steps = sorted(
+        ((_count_steps(JoinGraph(query), most), i) for i, query in enumerate(queries)), key=lambda item: (item[0] or most + 1, item[1])
+    )
+    for steps, i in by_steps:
+        if steps is None or steps > most:
+            break
+        most -= steps
+        chosen.append(queries[i])
     return chosen
 
 
@@ -71,14 +114,16 @@ def _count_steps(graph: JoinGraph, limit: int) -> int | None:
     return total
 
 
-def _common(queries: Sequence[Query], graphs: Sequence[JoinGraph]) -> list[Counter[int]]:
+def _common(queries: Sequence[Query], graphs: Sequence[JoinGraph], effort: Effort, deadline: Deadline) -> list[Counter[int]]:
     """Per query the sub-joins that other queries have too, with the number of queries.
 
     They are grown relation by relation; of each size, only the most shared ones are kept and grown further.
     """
     result: list[Counter[int]] = [Counter() for _ in queries]
     fronts = [[1 << i for i in range(len(graph.relations))] for graph in graphs]
-    for _ in range(2, MAX_COMMON_RELATIONS + 1):
+    for _ in range(2, effort.relations + 1):
+        if deadline.passed:
+            break
         occurrences: dict[SubJoin, list[tuple[int, int]]] = {}  # sub-join → (query, mask) of each occurrence
         for i, (query, graph) in enumerate(zip(queries, graphs, strict=True)):
             for mask in graph.grown(fronts[i], graph.full):
@@ -88,9 +133,7 @@ def _common(queries: Sequence[Query], graphs: Sequence[JoinGraph]) -> list[Count
             if len(owners) > 1:
                 for i, mask in owners:
                     counts[i][mask] = len(owners)
-        fronts = [
-            [mask for mask, _ in sorted(count.items(), key=lambda item: (-item[1], item[0]))[:MAX_COMMON_PER_SIZE]] for count in counts
-        ]
+        fronts = [[mask for mask, _ in sorted(count.items(), key=lambda item: (-item[1], item[0]))[: effort.per_size]] for count in counts]
         for i, front in enumerate(fronts):
             result[i].update({mask: counts[i][mask] for mask in front})
     return result

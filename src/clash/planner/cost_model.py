@@ -38,6 +38,8 @@ class CostModel:
     workers: int
     layouts: LayoutRule
     weights: Weights = Weights()
+    unplaced: bool = False
+    """Under `full`: whether it is left out where rows are, so that a step costs what it costs at least (`unplaced_bound`)."""
 
     @property
     def full(self) -> bool:
@@ -51,7 +53,7 @@ class CostModel:
     @property
     def round_cost(self) -> float:
         """The cost of one round; 0 where rounds do not count."""
-        return self.weights.round if self.full and self.workers > 1 else 0.0
+        return self.weights.round if self.full and self.workers > 1 and not self.unplaced else 0.0
 
     def candidate_layouts(self, hash_layouts: list[Layout]) -> list[Layout]:
         """The layouts that a store may have, given its candidates for hash partitioning."""

@@ -11,11 +11,21 @@ from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
 
-from clash.model.layout import Layout
+from clash.model.layout import ALL, Layout
 from clash.model.relation import Relation
 from clash.planner.cost_model import CostModel
 from clash.planner.lattice import Lattice, Sub, Target
-from clash.planner.placements import DELIVERED, FED, UNPLACED, Placement, PlacementRules, hashed_attribute, known_attributes
+from clash.planner.placements import (
+    ANY_WORKER,
+    DELIVERED,
+    EVERY_WORKER,
+    FED,
+    UNPLACED,
+    Placement,
+    PlacementRules,
+    hashed_attribute,
+    known_attributes,
+)
 
 
 class Node(NamedTuple):
@@ -144,6 +154,18 @@ class Graph:
         """Whether a partial result over `before` at `placement` probes the store of `probed` on the worker where it is."""
         subs = self.lattice.subs
         return self._rules.stays(placement, layout, hashed_attribute(layout, subs[probed]), subs[before], subs[after])
+
+    def origin_placement(self, sub: Sub, layout: Layout) -> Placement:
+        """Where a tuple is that has been sent to its own store of this layout; `sub` is the tuple alone."""
+        placement = self._rules.after(sub, layout, hashed_attribute(layout, sub)) if layout != ALL else UNPLACED
+        if placement == UNPLACED and layout.kind == "hash" and layout.column is not None:
+            return ANY_WORKER  # no later step needs that worker, but it suffices to probe replicated stores
+        return EVERY_WORKER if layout == ALL and sub.id in self._rules.inner else placement
+
+    def placement_after(self, layout: Layout, probed: int, after: int) -> Placement:
+        """Where rows are that have probed a store of this layout, which is not ALL."""
+        subs = self.lattice.subs
+        return self._rules.after(subs[after], layout, hashed_attribute(layout, subs[probed]))
 
     # ---- adding ---------------------------------------------------------------------------------------------
     def add_node(self, origin: Relation, sub: int, placement: Placement) -> int:

@@ -8,9 +8,9 @@ deterministic unless the deadline ends the search.
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable, Mapping
 
+from clash.planner.deadline import NEVER, Deadline
 from clash.planner.graph import Graph
 from clash.planner.guidance import Guide
 from clash.planner.insertion import Prices, QueryInserter
@@ -57,50 +57,58 @@ class HeuristicSearch(QueryInserter):
                 self._goals[sub] = graph.feeders(sub)
                 self._common.append((pin, group))
 
-    def run(self, moves: int, deadline: float, start: Mapping[int, int] | None = None) -> Solution:
-        """Some constructions, then `moves` moves from the best of them.
+    def run(self, moves: int, deadline: Deadline, start: Mapping[int, int] | None = None) -> Solution:
+        """Some constructions, then `moves` moves from the best of them. The first construction is made whatever the deadline is.
 
         `start`: node → arc of a plan to begin with, if it is cheaper than what is constructed.
         """
         rng, targets = self.random, list(self.targets)
-        self._construct(targets)
-        best_cost, best = self.cost(), self.save()
-        for _ in range(RESTARTS if len(targets) > 1 and moves else 0):
-            if time.perf_counter() > deadline:
-                break
-            rng.shuffle(targets)
-            self._construct(targets, RESTART_NOISE)
-            if self.cost() < best_cost:
-                best_cost, best = self.cost(), self.save()
-        others: list[Callable[[], None]] = []
         if start:
-            others.append(lambda: self.adopt(start))
-        if len(targets) > 1:
-            others.append(self._plan_separately)  # so that the answer is never worse than queries planned one by one
-        for construct in others:
-            construct()
+            self.adopt(start)
             self.rewire()
-            if self.cost() < best_cost:
+        else:
+            self._construct(targets, NEVER)
+        best_cost, best = self.cost(), self.save()
+
+        def again(noise: float) -> bool:
+            return self._construct(targets, deadline, noise)
+
+        others: list[Callable[[], bool]] = []
+        if start:
+            others.append(lambda: again(0.0))
+        if len(targets) > 1 and not deadline.passed:
+            # Once, so that the answer is never worse than queries planned one by one.
+            others += [lambda: self._plan_separately(deadline), *([lambda: again(RESTART_NOISE)] * RESTARTS if moves else ())]
+        for construct in others:
+            if construct() and self.cost() < best_cost:
                 best_cost, best = self.cost(), self.save()
+            rng.shuffle(targets)
         self.restore(best)
         self._improve(targets, moves, deadline)
         return self.solution()
 
-    def run_guided(self, guide: Guide, moves: int, deadline: float) -> Solution:
-        """A construction under the guide's layouts and prices, `moves` moves under these layouts, and then as many that may change them."""
+    def run_guided(self, guide: Guide, moves: int, deadline: Deadline) -> Solution:
+        """A construction under the guide's layouts and prices, `moves` moves under these layouts, and then as many that may change them.
+
+        Where the construction is not done at the deadline, the answer is the plan of the run before.
+        """
+        before = self.save()
         targets = list(self.targets)
         self.fixed_layouts, self._guided_prices = guide.layouts, self.priced(guide.costs)
         self.prices = self._guided_prices
-        self._construct(targets)
+        is_done = self._construct(targets, deadline)
         self.prices = self._true_prices
-        self.rewire()
+        if is_done:
+            self.rewire()
+        else:
+            self.restore(before)
         self._improve(targets, moves, deadline)
         self.fixed_layouts = {}
         self._improve(targets, moves, deadline)
         self._guided_prices = None
         return self.solution()
 
-    def _improve(self, targets: list[Target], moves: int, deadline: float) -> None:
+    def _improve(self, targets: list[Target], moves: int, deadline: Deadline) -> None:
         """Moves, each accepted if it is better or, early on, not much worse (simulated annealing). It ends with the best plan."""
         rng, journal = self.random, self.journal
         journal.entries.clear()
@@ -110,10 +118,11 @@ class HeuristicSearch(QueryInserter):
         prices = [share * self.graph.model.round_cost for share in HOP_PRICES]
         for move in range(moves):
             self.hop_price = prices[move % len(prices)]
-            if time.perf_counter() > deadline:
+            if deadline.passed:
                 break
             mark, arcs = len(journal.entries), self.cost_of_arcs
-            self._move(targets)
+            if not self._move(targets, deadline):
+                break
             self.rewire()
             cost = self.cost()
             temperature = initial_temperature * (1 - move / moves) ** 2 + 1e-12
@@ -130,23 +139,31 @@ class HeuristicSearch(QueryInserter):
         self.undo(0, best_arcs)
 
     def run_separately(self) -> Solution:
-        """Every query's own best plan, equal parts run once; `run` is never worse."""
-        self._plan_separately()
+        """Every query's own best plan, equal parts run once; `run` is no worse, unless the deadline ends it."""
+        self._plan_separately(NEVER)
         return self.solution()
 
     # ---- constructions --------------------------------------------------------------------------------------
-    def _construct(self, targets: list[Target], noise: float = 0.0) -> None:
-        """A new plan: insert the queries one after the other."""
+    def _construct(self, targets: list[Target], deadline: Deadline, noise: float = 0.0) -> bool:
+        """A new plan: insert the queries one after the other. False where that is not done at the deadline."""
         self._reset()
         for target in targets:
+            if deadline.passed:
+                return False
             self.insert(target, noise)
         self.rewire()
+        return True
 
-    def _plan_separately(self) -> None:
-        """Every query's own best plan, equal parts run once; the first query to use a store decides on its layout."""
+    def _plan_separately(self, deadline: Deadline) -> bool:
+        """Every query's own best plan, equal parts run once; the first query to use a store decides on its layout.
+
+        False where that is not done at the deadline.
+        """
         plans: dict[int, int] = {}
         layouts: dict[int, int] = {}
         for target in self.targets:
+            if deadline.passed:
+                return False
             self._reset()
             self.layout.assign(layouts)
             self.insert(target)
@@ -154,10 +171,11 @@ class HeuristicSearch(QueryInserter):
             plans.update({node: at for node, at in self.into.items() if node not in plans})
         self.adopt(plans)
         self.rewire()
+        return True
 
     # ---- moves ----------------------------------------------------------------------------------------------
-    def _move(self, targets: list[Target]) -> None:
-        """Remove some related queries and insert them again.
+    def _move(self, targets: list[Target], deadline: Deadline) -> bool:
+        """Remove some related queries and insert them again. False where that is not done at the deadline: the plan then lacks queries.
 
         They are those around a store that gets another layout, those around a sub-join that they could share (it is inserted first, so that
         it is free for them), or simply neighbours.
@@ -192,12 +210,16 @@ class HeuristicSearch(QueryInserter):
         if pin is not None:
             self.insert(pin, noise)
         for target in group:
+            if deadline.passed:
+                self.prices = self._true_prices
+                return False
             self.insert(target, noise)
         self.prices = self._true_prices
         if pin is not None:
             self.remove(pin)
         if forced is not None and forced[0] not in self.users:
             self._unset_layout(forced[0])
+        return True
 
     def _neighbours(self, targets: list[Target], count: int) -> list[Target]:
         """A random query and others, up to `count`, that share streams with it or with each other."""

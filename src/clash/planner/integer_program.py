@@ -162,6 +162,7 @@ class Milp:
         return Relaxation(result.values, dual_bound(program, result.duals) / self.scale)
 
     def relaxed(self, seconds: float) -> float:
-        """The optimum of the linear relaxation, which is a lower bound; −inf where the time limit ended the solve."""
-        result = solve(self._program(relax=True), {"output_flag": False, "time_limit": max(0.01, seconds)})
-        return result.cost / self.scale if result.optimal else -math.inf
+        """Nearly the optimum of the linear relaxation, and proven like `relax`; −inf where the time limit ended the solve."""
+        program = self._program(relax=True)
+        result = solve(program, {"output_flag": False, "time_limit": max(0.01, seconds)})
+        return dual_bound(program, result.duals) / self.scale if len(result.duals) else -math.inf

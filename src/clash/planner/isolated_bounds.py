@@ -2,32 +2,33 @@
 
 In any shared plan the steps inside a query's own part of the lattice are a plan for that query, so they cost at least what the query costs
 alone. Rows that say so make the integer program's relaxation tight. The bound itself is proven by a case distinction on the largest MIR
-that a plan keeps, which branching would find only late. Broadcasts are left out (every probe goes to one worker), so the bound holds under
-any layouts. Queries of the same shape and the same sizes share it.
+that a plan keeps, which branching would find only late; in each case it is that of the relaxation's duals (`dual_bound`), so that it holds
+whatever the solver's tolerances are. Broadcasts are left out (every probe goes to one worker), so the bound holds under any layouts.
+Queries of the same shape and the same sizes share it.
 """
 
 from __future__ import annotations
 
 import itertools
 import math
-import time
 
 from clash.model.relation import Relation
 from clash.planner.compact_program import CompactProgram
+from clash.planner.deadline import Deadline
 from clash.planner.graph import Graph
 from clash.planner.lattice import Target
 
-_SAFE = 1 - 1e-7  # the solver's bounds are exact only up to its tolerances
-_MAX_CASE_SECONDS = 2.0
+_NEAR = 1 - 1e-7  # the duals are exact only up to the solver's tolerances: a bound that is this near to a cost has proven all it can
+_SAFE = 1 - 1e-12  # what is proven is a sum of a few rounded terms
 _MAX_NUMBERINGS = 720  # relations are not renumbered in more ways than this to find queries of the same shape
 Shape = tuple[tuple[int, float], ...]
 """(mask of relations, rows) of every connected part, under a canonical numbering of the relations."""
 
 
 class IsolatedBounds:
-    """Bounds over a graph, which must be one of `probe` costs with free copies."""
+    """Bounds over a graph, which must be one of `probe` costs with free copies on one worker."""
 
-    def __init__(self, graph: Graph, deadline: float) -> None:
+    def __init__(self, graph: Graph, deadline: Deadline) -> None:
         self.graph, self.deadline = graph, deadline
         self._bounds: dict[Shape, float] = {}
         self._tree_costs: dict[int, float] = {}
@@ -40,6 +41,8 @@ class IsolatedBounds:
         if size <= 2:
             return self._tree_cost(sub)
         if not self.graph.mirs:
+            return 0.0
+        if self.deadline.passed:
             return 0.0
         shape = self._shape(sub)
         if shape not in self._bounds:
@@ -56,12 +59,13 @@ class IsolatedBounds:
         return self._tree_costs[sub]
 
     def _prove(self, sub: int, size: int) -> float:
-        """The case distinction; the result is the cost of the best tree where that is proven, else the best bound found."""
+        """The case distinction; the result is nearly the cost of the best tree where that is proven, else the best bound found."""
         tree_cost = best = self._tree_cost(sub)
         subs = self.graph.lattice.subs
         program = CompactProgram(self.graph, [Target.of_sub(sub)])
-        if self._relaxed(program) >= tree_cost * _SAFE:
-            return tree_cost
+        relaxed = self._relaxed(program)
+        if relaxed >= tree_cost * _NEAR:
+            return relaxed * _SAFE
         largest = [mir for mir in program.m if subs[mir].size == size - 1]
         for mir in largest:  # it is kept: its own plan, a step out of it for each of its relations, the last relation's first step
             rest = next(r for r in subs[sub].relations if r not in subs[mir].relations)
@@ -69,26 +73,17 @@ class IsolatedBounds:
         lower, upper = program.milp.lower, program.milp.upper
         for mir in largest:  # none of them is kept
             upper[program.m[mir]] = 0.0
-        if self._relaxed(program) < best * _SAFE:
+        without = self._relaxed(program)
+        if without < best * _NEAR:
             for mir in [m for m in program.m if subs[m].size == size - 2 and size > 3]:
                 lower[program.m[mir]] = 1.0
-                best = min(best, self._case(program, best))
+                best = min(best, self._relaxed(program))
                 lower[program.m[mir]] = upper[program.m[mir]] = 0.0  # in all later cases it is not kept
-            best = min(best, self._case(program, best))
-        return tree_cost if best >= tree_cost * _SAFE else best * _SAFE
-
-    def _case(self, program: CompactProgram, enough: float) -> float:
-        """A bound of at least `enough`, or the best that a short solve proves."""
-        bound = self._relaxed(program)
-        seconds = self.deadline - time.perf_counter()
-        if bound < enough * _SAFE and seconds > 0:
-            options = {"objective_bound": enough * program.milp.scale}
-            result = program.milp.solve(min(_MAX_CASE_SECONDS, seconds), options=options)
-            bound = max(bound, min(result.bound, enough))
-        return bound
+            without = self._relaxed(program)
+        return max(relaxed, min(best, without)) * _SAFE
 
     def _relaxed(self, program: CompactProgram) -> float:
-        return max(0.0, program.milp.relaxed(max(0.1, self.deadline - time.perf_counter())))
+        return 0.0 if self.deadline.passed else max(0.0, program.milp.relaxed(self.deadline.left))
 
     def _cost_of_leaving(self, sub: int, mir: int) -> float:
         """What the steps out of the MIR cost at least: one for each of its relations."""

@@ -11,12 +11,12 @@ What is found is the same every time, unless the time limit ends it: every stage
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 
 from clash.planner.bound_rows import add_broadcast_rows, add_isolated_rows
 from clash.planner.compact_program import CompactProgram
+from clash.planner.deadline import Deadline
 from clash.planner.graph import Graph
 from clash.planner.guidance import Guide, guide
 from clash.planner.heuristic import HeuristicSearch
@@ -31,17 +31,17 @@ TOLERANCES = (1e-2, 1e-3, 1e-4)  # of the relaxation, in turn: the first comes s
 RELAXATION_SHARE = 0.4  # of the time that is left, at most, for one tolerance
 ISOLATED_SHARE = 0.15  # of the time, at most, for what single queries cost
 RESERVED_SECONDS = 0.05  # the solver ends that much before the deadline, which it looks at now and then
-IsolatedBound = Callable[[Target, float], float]  # a target and a deadline → what it costs alone, at least
+IsolatedBound = Callable[[Target, Deadline], float]  # a target and a deadline → what it costs alone, at least
 
 
 class LargeSetSearch:
     """The cheapest plan found so far, and the best bound proven so far."""
 
     def __init__(
-        self, graph: Graph, targets: list[Target], program: CompactProgram, search: HeuristicSearch, options: Options, deadline: float
+        self, graph: Graph, targets: list[Target], program: CompactProgram, search: HeuristicSearch, options: Options, deadline: Deadline
     ) -> None:
         self.graph, self.targets, self.program, self.search = graph, targets, program, search
-        self.options, self.deadline = options, deadline
+        self.options, self.deadline = options, deadline.earlier(RESERVED_SECONDS)
         self.best = Solution({}, {}, math.inf, 0)
         self.bound = 0.0
         # The first is faster. It does not always converge where layouts are free: there the other one takes a fraction of a second.
@@ -82,19 +82,19 @@ class LargeSetSearch:
         if suggestion is None:
             found = min(found, self.search.run(4 * moves, self.deadline, started.into), key=lambda s: s.cost)
         while suggestion is not None and not self._is_done() and not (mip is not None and mip.done()):
-            until = min(self.deadline, time.perf_counter() + 1.0) if mip is not None else self.deadline
+            until = self.deadline.within(1.0) if mip is not None else self.deadline
             found = min(found, self.search.run_guided(suggestion, moves, until), key=lambda s: s.cost)
             moves *= 2
         self._keep(found if mip is None else self._take_mip(mip.result(), started, found))
 
     def _isolated(self, isolated: IsolatedBound) -> dict[int, float]:
-        until = time.perf_counter() + ISOLATED_SHARE * self._seconds_left()
+        until = self.deadline.share(ISOLATED_SHARE)
         return {target.sub: isolated(target, until) for target in self.targets}
 
     def _relax(self, tolerance: float) -> Relaxation | None:
         """By the faster method; if that does not converge within its share of the time, by the other, which is then used for good."""
         for method in list(self._methods):
-            seconds = RELAXATION_SHARE * self._seconds_left()
+            seconds = RELAXATION_SHARE * self.deadline.left
             if seconds > 0 and (relaxation := self.program.milp.relax(seconds, tolerance, method)) is not None:
                 return relaxation
             self._methods = self._methods[-1:]
@@ -105,11 +105,12 @@ class LargeSetSearch:
         if relaxation is None:
             return None
         self.bound = max(self.bound, relaxation.bound + self.program.constant)
+        self._report()
         return guide(self.program, relaxation.values)
 
     def _solve(self, start: Solution) -> MilpResult:
         effort = {} if self.graph.model.full else {"mip_heuristic_effort": 0.0}
-        return self.program.milp.solve(self._seconds_left(), self.program.vector(start), self.options.gap, effort)
+        return self.program.milp.solve(self.deadline.left, self.program.vector(start), self.options.gap, effort)
 
     def _take_mip(self, result: MilpResult, started: Solution, found: Solution) -> Solution:
         """The solver's plan; if the time limit cut it off, also the one that was found meanwhile."""
@@ -122,10 +123,12 @@ class LargeSetSearch:
     def _keep(self, solution: Solution) -> None:
         if solution.cost < self.best.cost - 1e-9:
             self.best = solution
+            self._report()
+
+    def _report(self) -> None:
+        if self.options.on_progress is not None and math.isfinite(self.best.cost):
+            self.options.on_progress(self.best.cost, self.bound)
 
     def _is_done(self) -> bool:
         enough = self.best.cost * (1 - max(self.options.gap, TOLERANCE)) <= self.bound
-        return enough or self._seconds_left() <= 0
-
-    def _seconds_left(self) -> float:
-        return self.deadline - RESERVED_SECONDS - time.perf_counter()
+        return enough or self.deadline.passed

@@ -27,11 +27,14 @@ from clash.model.query import Query
 from clash.plan.logical import LogicalPlan, PlanRequest
 from clash.plan.options import StrategyName
 from clash.planner.cost_model import CostModel
+from clash.planner.deadline import Clock, Deadline
 from clash.planner.search_space import Options
 from clash.planner.solver import SolverProcess
 from clash.planner.strategies import PlanningProblem, StrategyResult, plan_global, plan_independent, plan_shared
 
 _SEARCH_SHARE = 0.95  # of the time limit; the rest is for extracting the plan
+OnProgress = Callable[[float, float, float], None]
+"""Called with the seconds since the planning began, the cost of the best plan and its bound, whenever one of the two improves."""
 _STRATEGIES: Mapping[StrategyName, Callable[[PlanningProblem], StrategyResult]] = {
     "independent": plan_independent,
     "shared": plan_shared,
@@ -46,22 +49,26 @@ def plan_queries(
     start: LogicalPlan | None = None,
     solver: SolverProcess | None = None,
     began: float | None = None,
+    clock: Clock = time.perf_counter,
+    on_progress: OnProgress | None = None,
 ) -> LogicalPlan:
     """The cheapest plan that is found for all queries together; the empty plan where there are none.
 
     `start` is a plan to begin the search with, such as the running one. `solver` is the process that solves integer programs, if not this
-    one. `began`: the time (`time.perf_counter`) from which the time limit counts; now, if it is not given.
+    one. `began`: the time from which the time limit counts, by `clock`; now, if it is not given.
     """
-    began = time.perf_counter() if began is None else began
+    since = clock() if began is None else began
     if not queries:
         return LogicalPlan((), request, (), (), cost=0.0, bound=0.0, optimal=True, rounds=0, complete=True, seconds=0.0)
     model = CostModel(request.cost, request.workers, request.layouts)
-    options = Options(model, request.formulation, request.mirs, request.gap, solver)
-    problem = PlanningProblem(queries, request.statistics, request.streams, options, began + _SEARCH_SHARE * request.time_limit)
+    report = None if on_progress is None else lambda cost, bound: on_progress(clock() - since, cost, bound)
+    options = Options(model, request.formulation, request.mirs, request.gap, solver, report)
+    deadline = Deadline(since + _SEARCH_SHARE * request.time_limit, clock)
+    problem = PlanningProblem(queries, request.statistics, request.streams, options, deadline, heuristic_only=request.time_limit == 0.0)
     if start is not None:
         problem = replace(problem, start=start.probe_orders, start_layouts={store.key: store.layouts for store in start.stores})
     result = _STRATEGIES[request.strategy](problem)
     return LogicalPlan(
         queries, request, result.orders, result.stores, result.cost, result.bound, result.optimal, result.rounds, result.complete,
-        time.perf_counter() - began, result.variables, result.rows,
+        clock() - since, result.variables, result.rows,
     )  # fmt: skip

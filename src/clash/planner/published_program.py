@@ -7,11 +7,11 @@ program, which has the same optimum. It enumerates all permutations, so it refus
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from clash.errors import OptionError
+from clash.planner.deadline import NEVER, Deadline
 from clash.planner.graph import Graph
 from clash.planner.integer_program import Milp, Values
 from clash.planner.lattice import Target
@@ -35,7 +35,7 @@ class Order:
 class PublishedProgram:
     """The program for some targets of a graph. It raises an OptionError where it would be too large, or not built by the deadline."""
 
-    def __init__(self, graph: Graph, targets: list[Target], deadline: float = float("inf")) -> None:
+    def __init__(self, graph: Graph, targets: list[Target], deadline: Deadline = NEVER) -> None:
         self.graph, self.targets, self.milp = graph, targets, Milp()
         self.goals = [goal for target in targets for goal in graph.goals(target)]
         self.prefixes: dict[tuple[int, int, int], int] = {}  # (prefix before, arc, layout) → prefix
@@ -60,7 +60,7 @@ class PublishedProgram:
         self.orders[end] = []
         for path in self._paths(end):
             self.count += 1
-            if self.count > MAX_ORDERS or (self.count % 1000 == 0 and time.perf_counter() > self._deadline):
+            if self.count > MAX_ORDERS or (self.count % 1000 == 0 and self._deadline.passed):
                 why = f"over {MAX_ORDERS:,} probe orders" if self.count > MAX_ORDERS else f"out of time after {self.count:,} probe orders"
                 raise OptionError(
                     "the published formulation is too large for these queries",

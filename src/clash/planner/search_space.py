@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, replace
 
 from clash.model.query import EqualityClass, Query
 from clash.model.statistics import Statistics
@@ -12,15 +11,19 @@ from clash.model.stream import Stream
 from clash.model.types import UNKNOWN, exact
 from clash.plan.options import FormulationName
 from clash.planner.build_graph import build_graph
-from clash.planner.candidate_joins import candidates
+from clash.planner.candidate_joins import candidates, enumerable
 from clash.planner.cardinalities import Sizes
 from clash.planner.cost_model import CostModel
+from clash.planner.deadline import NEVER, Deadline
 from clash.planner.graph import Graph
 from clash.planner.lattice import Lattice
 from clash.planner.solver import SolverProcess
 
 MAX_SPLITS_FOR_LAYOUT_CHOICE = 4_000  # under `full`; with more splits each store's layout is preset
 FULL_ARCS_PER_STEP = 6  # roughly: under `full`, placements and layouts multiply the arcs of a step
+MAX_UNPLACED_STEPS = 20_000  # of a graph without placements, where it is one for some of the queries
+UNPLACED_STEPS_PER_SECOND = 1_200  # roughly: until a first relaxation is solved
+BUILD_SHARE = 0.4  # of the time, at most, until the search begins
 
 
 @dataclass(frozen=True)
@@ -33,6 +36,8 @@ class Options:
     gap: float = 0.0
     solver: SolverProcess | None = None
     """The process that solves integer programs; None solves them in this one."""
+    on_progress: Callable[[float, float], None] | None = None
+    """Called with the cost of the best plan so far and its bound, whenever one of them improves in the search of a large set."""
 
 
 @dataclass(frozen=True)
@@ -43,20 +48,53 @@ class SearchSpace:
     graph: Graph
     complete: bool
     """Whether the graph contains every plan, so that its bound is a bound over all plans."""
-    _build_unrestricted: Callable[[], Graph]
+    _build_under: Callable[[CostModel, Deadline], Graph | None]
+    _build_unplaced: Callable[[Deadline], Graph | None]
 
-    @cached_property
-    def unrestricted(self) -> Graph:
-        """The same lattice under probe costs with free copies: for bounds that hold under any layouts."""
-        return self._build_unrestricted()
+    def unrestricted(self, deadline: Deadline) -> Graph | None:
+        """The same lattice under probe costs with free copies, on one worker, so that not even a cross join broadcasts: for bounds
+        that hold under any layouts. None if not built in time."""
+        return self._build_under(CostModel("probe", 1, "many"), deadline)
+
+    def unplaced(self, deadline: Deadline) -> Graph | None:
+        """A graph without placements, for bounds under `full` (`unplaced_bound`): of all plans for all queries or, where these are too
+        many, of all plans for some of the queries. None if not built in time."""
+        return self._build_unplaced(deadline)
 
 
-def build_space(queries: tuple[Query, ...], statistics: Statistics, streams: Mapping[str, Stream], options: Options) -> SearchSpace:
-    """Runs the first passes: candidate sub-joins, lattice, graph."""
+def build_space(
+    queries: tuple[Query, ...],
+    statistics: Statistics,
+    streams: Mapping[str, Stream],
+    options: Options,
+    deadline: Deadline = NEVER,
+) -> SearchSpace:
+    """Runs the first passes: candidate sub-joins, lattice, graph.
+
+    They take a share of the time until the deadline. Where the space is not complete by then, it is the smallest one: what a plan needs.
+    """
     sizes = Sizes(statistics, dict(streams))
+    due = deadline.share(BUILD_SHARE)
+    space = _build(queries, sizes, streams, options, due.left, due)
+    if space is None:
+        space = _build(queries, sizes, streams, options, 0.0, NEVER)
+    if space is None:
+        raise AssertionError("without a deadline nothing is given up")
+    return space
+
+
+def _build(
+    queries: tuple[Query, ...], sizes: Sizes, streams: Mapping[str, Stream], options: Options, seconds: float, deadline: Deadline
+) -> SearchSpace | None:
+    """None where it is not done at the deadline. `seconds`: how long the graph may take to build."""
     lattice = Lattice(sizes)
     weight = FULL_ARCS_PER_STEP if options.model.full else 1
-    for query, masks in zip(queries, candidates(queries, sizes, weight, options.mirs), strict=True):
+    chosen = candidates(queries, sizes, weight, options.mirs, seconds, deadline)
+    if chosen is None:
+        return None
+    for query, masks in zip(queries, chosen, strict=True):
+        if deadline.passed:
+            return None
         lattice.add(query, masks)
 
     def equal_values_hash_equally(equal: EqualityClass) -> bool:
@@ -67,12 +105,24 @@ def build_space(queries: tuple[Query, ...], statistics: Statistics, streams: Map
     splits = sum(len(sub.splits) for sub in lattice.subs)
     preset_layouts = options.model.full and splits > MAX_SPLITS_FOR_LAYOUT_CHOICE
 
-    def build(model: CostModel) -> Graph:
-        return build_graph(lattice, sizes, model, options.mirs, equal_values_hash_equally, preset_layouts and model.full)
+    def build(model: CostModel, deadline: Deadline) -> Graph | None:
+        return build_graph(lattice, sizes, model, options.mirs, equal_values_hash_equally, preset_layouts and model.full, deadline)
 
-    graph = build(options.model)
-    unrestricted = CostModel("probe", options.model.workers, "many")
-    return SearchSpace(queries, graph, complete and not preset_layouts, lambda: graph if options.model.free_copies else build(unrestricted))
+    def build_unplaced(deadline: Deadline) -> Graph | None:
+        model, small = replace(options.model, unplaced=True), lattice
+        if not complete:
+            small = Lattice(sizes)
+            steps = int(min(MAX_UNPLACED_STEPS, UNPLACED_STEPS_PER_SECOND * deadline.left))
+            for query in enumerable(queries, steps):
+                if deadline.passed:
+                    return None
+                small.add(query)
+        return build_graph(small, sizes, model, options.mirs, equal_values_hash_equally, deadline=deadline)
+
+    graph = build(options.model, deadline)
+    if graph is None:
+        return None
+    return SearchSpace(queries, graph, complete and not preset_layouts, build, build_unplaced)
 
 
 def _column_type(streams: Mapping[str, Stream], stream: str, column: str) -> str:

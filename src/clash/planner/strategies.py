@@ -6,8 +6,6 @@ need different layouts of a store, it gets the one that costs least in all. `glo
 
 from __future__ import annotations
 
-import math
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import overload
@@ -17,6 +15,7 @@ from clash.model.query import Query, SubJoin
 from clash.model.statistics import Statistics
 from clash.model.stream import Stream
 from clash.plan.logical import ProbeOrder, StoreKey, StorePlan
+from clash.planner.deadline import NEVER, Deadline
 from clash.planner.extract_orders import probe_orders, store_plans
 from clash.planner.fixed_plan import FixedPlan, arcs_of_plans, layout_indices
 from clash.planner.graph import Graph, Node
@@ -27,7 +26,8 @@ from clash.planner.search_space import Options, SearchSpace, build_space
 from clash.planner.solution import Solution, finish
 from clash.planner.solve import SolveResult, solve
 
-MIN_HEURISTIC_SECONDS = 0.5  # even if no time is given: time_limit=0 requests the heuristic's plan alone
+HEURISTIC_SECONDS = 0.5  # where no time is given, which requests the heuristic's plan alone, or while a stream runs
+EXTRACTION_SHARE = 0.4  # of the time that building took
 SEPARATE_PLANS_SHARE = 0.25  # of the time limit, at most, for plans of single queries to start from
 
 
@@ -56,12 +56,18 @@ class PlanningProblem:
     statistics: Statistics
     streams: Mapping[str, Stream]
     options: Options
-    deadline: float
-    """The end of the search, as `time.perf_counter` counts."""
+    deadline: Deadline
+    """The end of the search."""
+    heuristic_only: bool = False
+    """Whether no time is given: then building takes the time that it needs, and the heuristic a moment."""
     start: tuple[ProbeOrder, ...] = ()
     """The orders of a plan to begin the search with."""
     start_layouts: Mapping[StoreKey, tuple[Layout, ...]] | None = None
     """The layouts of its stores."""
+
+    def space(self, queries: tuple[Query, ...], deadline: Deadline) -> SearchSpace:
+        """The search space of some of the queries."""
+        return build_space(queries, self.statistics, self.streams, self.options, NEVER if self.heuristic_only else deadline)
 
 
 # ---- independent ----------------------------------------------------------------------------------------------------
@@ -82,25 +88,25 @@ def plan_independent(problem: PlanningProblem) -> StrategyResult:
 @overload
 def _plan_each(problem: PlanningProblem) -> list[tuple[SearchSpace, SolveResult]]: ...
 @overload
-def _plan_each(problem: PlanningProblem, give_up: float) -> list[tuple[SearchSpace, SolveResult]] | None: ...
-def _plan_each(problem: PlanningProblem, give_up: float = math.inf) -> list[tuple[SearchSpace, SolveResult]] | None:
-    """Every query as if it were the only one; equal queries are planned once. None if it is not done at the time `give_up`."""
+def _plan_each(problem: PlanningProblem, give_up: Deadline) -> list[tuple[SearchSpace, SolveResult]] | None: ...
+def _plan_each(problem: PlanningProblem, give_up: Deadline = NEVER) -> list[tuple[SearchSpace, SolveResult]] | None:
+    """Every query as if it were the only one; equal queries are planned once. None if it is not done at `give_up`."""
     parts = []
+    options = replace(problem.options, on_progress=None)
     planned: dict[SubJoin, tuple[SearchSpace, SolveResult]] = {}
     for i, query in enumerate(problem.queries):
-        if time.perf_counter() > give_up:
+        if give_up.passed:
             return None
         if query.join not in planned:
-            space = build_space((query,), problem.statistics, problem.streams, problem.options)
-            now = time.perf_counter()
-            share = max(0.0, problem.deadline - now) / (len(problem.queries) - i)
-            result = solve(space, problem.options, min(problem.deadline, now + 4 * share))
-            bound = max(cost_floor(space), result.bound if space.complete else 0.0)
+            until = problem.deadline.share(min(1.0, 4.0 / (len(problem.queries) - i)))
+            space = problem.space((query,), until)
+            result = solve(space, options, until)
+            bound = max(cost_floor(space), result.bound_of_all, result.bound if space.complete else 0.0)
             result = replace(result, bound=min(bound, result.solution.cost), optimal=result.optimal and space.complete)
             planned[query.join] = (space, result)
         space, result = planned[query.join]
         if space.queries[0] is not query:
-            space = build_space((query,), problem.statistics, problem.streams, problem.options)
+            space = problem.space((query,), problem.deadline)
         parts.append((space, result))
     return parts
 
@@ -108,7 +114,7 @@ def _plan_each(problem: PlanningProblem, give_up: float = math.inf) -> list[tupl
 # ---- shared ---------------------------------------------------------------------------------------------------------
 def plan_shared(problem: PlanningProblem) -> StrategyResult:
     """The strategy `shared`."""
-    space = build_space(problem.queries, problem.statistics, problem.streams, problem.options)
+    space = problem.space(problem.queries, problem.deadline)
     graph = space.graph
     if not space.complete:  # too large to optimise each query; `global` begins with the same plan, so it is never worse
         solution = HeuristicSearch(graph, graph.lattice.targets).run_separately()
@@ -123,7 +129,7 @@ def plan_shared(problem: PlanningProblem) -> StrategyResult:
     return replace(result, complete=True, optimal=bound >= solution.cost * (1 - TOLERANCE))
 
 
-def merge_plans(space: SearchSpace, parts: list[tuple[SearchSpace, SolveResult]], deadline: float = math.inf) -> Solution:
+def merge_plans(space: SearchSpace, parts: list[tuple[SearchSpace, SolveResult]], deadline: Deadline = NEVER) -> Solution:
     """Run the plans of single queries together.
 
     Stores that they need under several layouts, but may have only one, get their layouts one by one, each the best for all.
@@ -150,9 +156,9 @@ def merge_plans(space: SearchSpace, parts: list[tuple[SearchSpace, SolveResult]]
     for _ in range(2):
         before = best.cost
         for store, layouts in choices.items():
-            if time.perf_counter() > deadline:
-                return best
             for layout in layouts:
+                if deadline.passed:
+                    return best
                 if (layout,) != settled[store]:
                     other = combine({**settled, store: (layout,)})
                     if other.cost < best.cost - 1e-9:
@@ -165,35 +171,38 @@ def merge_plans(space: SearchSpace, parts: list[tuple[SearchSpace, SolveResult]]
 # ---- global ---------------------------------------------------------------------------------------------------------
 def plan_global(problem: PlanningProblem) -> StrategyResult:
     """The strategy `global`."""
-    began = time.perf_counter()
-    space = build_space(problem.queries, problem.statistics, problem.streams, problem.options)
+    clock = problem.deadline.clock
+    began = clock()
+    space = problem.space(problem.queries, problem.deadline)
     # Extracting a large plan takes a good part of the time that building its search space took: that much is reserved.
-    problem = replace(problem, deadline=problem.deadline - 0.4 * (time.perf_counter() - began))
+    problem = replace(problem, deadline=problem.deadline.earlier(EXTRACTION_SHARE * (clock() - began)))
     graph = space.graph
     several = len(graph.lattice.targets) > 1
     start: Mapping[int, int] = {}
     candidates: list[Solution] = []  # complete plans that exist before the search
     if problem.start:
-        start, given = _given_start(graph, problem)
-        candidates += given
+        start, complete_starts = _given_start(graph, problem)
+        candidates += complete_starts
     if several and space.complete and problem.options.model.full and not start and problem.options.formulation == "compact":
         # Under `full`, layouts matter more than orders: start from queries planned separately, their stores' layouts reconciled.
-        now = time.perf_counter()
-        until = now + SEPARATE_PLANS_SHARE * (problem.deadline - now)
+        until = problem.deadline.share(SEPARATE_PLANS_SHARE)
         parts = _plan_each(replace(problem, deadline=until), until)
         if parts is not None:
             candidates.append(merge_plans(space, parts, until))
             start = candidates[-1].into
-    reserve = 0.1 * max(0.0, problem.deadline - time.perf_counter()) if several else 0.0
+    reserve = 0.1 * problem.deadline.left if several and space.complete else 0.0
+    quick = Deadline(clock() + HEURISTIC_SECONDS, clock) if problem.heuristic_only else None
+    if problem.options.solver is not None and quick is None:
+        quick = problem.deadline.within(HEURISTIC_SECONDS)
     floor = cost_floor(space)
-    result = solve(space, problem.options, problem.deadline - reserve, start, floor, MIN_HEURISTIC_SECONDS)
+    result = solve(space, problem.options, problem.deadline.earlier(reserve), start, floor, quick)
     solution = min([result.solution, *candidates], key=lambda s: s.cost)
-    if not result.optimal and several and space.complete and time.perf_counter() < problem.deadline:
+    if not result.optimal and several and space.complete and not problem.deadline.passed:
         # The time limit ended the search: make sure that the plan is at least no worse than that of `shared`.
         parts = _plan_each(problem, problem.deadline)
         if parts is not None:
             solution = min(solution, merge_plans(space, parts, problem.deadline), key=lambda s: s.cost)
-    bound = max(floor, result.bound if space.complete else 0.0)
+    bound = max(floor, result.bound_of_all, result.bound if space.complete else 0.0)
     orders, stores = probe_orders(graph, solution), store_plans(graph, solution)
     plan = _result(orders, stores, solution.cost, bound, solution.rounds, [result], space.complete)
     return replace(plan, optimal=True, bound=solution.cost) if bound >= solution.cost * (1 - TOLERANCE) else plan
