@@ -67,9 +67,10 @@ export function askForQuery(query) {
     running = new AbortController();
     preview.classList.add("busy");
     try {
-      showPlan(preview, await call("POST", "api/what-if", { sql, ...options() }, running.signal), query);
+      showPlan(preview, await call("POST", "api/what-if", { sql, ...options(), ...(query ? { replaces: query.name } : {}) }, running.signal), query);
     } catch (error) {
       if (error.name === "AbortError") return;
+      if (error.status === 503) return checkSoon();
       preview.replaceChildren(problemBox(error));
     }
     preview.classList.remove("busy");
@@ -114,7 +115,7 @@ function showPlan(place, plan, replaced) {
     ...plan.stores.filter((store) => !store.is_new && store.new_columns.length).map((store) => `${names(store.new_columns)} of ${store.name}`),
   ];
   const facts = [
-    ["It adds", `${short(plan.marginal)} to a cost of ${short(plan.cost)}${replaced ? ", with the one that it replaces" : ""}`],
+    ["It adds", `${short(plan.marginal)} to a cost of ${short(plan.cost)}${replaced ? ", without the one that it replaces" : ""}`],
     ["On its own", `${short(plan.alone)}${saved > 0.005 ? `: sharing saves ${percent(saved)}` : ""}`],
     ["Shares", `${shared} of ${plural(plan.steps.length, "probe step")}${held.length ? `, and the rows of ${names(held)}` : ""}`],
     ["Has to store", stored.length ? stored.join("; ") : "nothing that is not stored already"],
