@@ -35,7 +35,7 @@ ALLOWED: dict[str, str] = {
     "delivery": f"{LEAVES} expressions state sinks kafka",
     "coordinator.lifecycle": f"{LEAVES} model plan topology protocol",
     "coordinator.control": f"{LEAVES} model plan sql planner expressions state protocol",
-    "coordinator.adaptive": f"{LEAVES} model plan sql planner state statistics protocol coordinator.control",
+    "coordinator.adaptive": f"{LEAVES} model plan sql planner topology state statistics protocol coordinator.control",
     "coordinator.checkpoint": (
         f"{LEAVES} model plan topology state protocol coordinator.lifecycle coordinator.control coordinator.adaptive"
     ),

@@ -358,7 +358,7 @@ class Coordinator:
         drifted = self.collector.end_epoch(ended.plan.queries, ended.setup.read_streams)
         adapts = self.job.adaptive and self.plan_override is None and epoch.number > 0 and generation.setup.queries
         if adapts and self.replanner.is_due(generation.number, drifted):
-            question = ReplanRequest(generation.number, epoch.number, generation.setup, generation.plan, drifted)
+            question = ReplanRequest(generation.number, epoch.number, generation.setup, generation.plan, drifted, self.collector.stability)
             self.replanner.request(question, partial(self._estimate, queries, streams))
         else:
             self.replanner.run_beside(self.collector.fold)

@@ -6,10 +6,12 @@ changes are at least a pause apart; a change that did not make batches cheaper d
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from threading import Lock
+from typing import NamedTuple
 
+from clash.coordinator.adaptive.payback import Payback
 from clash.plan.logical import LogicalPlan
 
 
@@ -21,8 +23,28 @@ class Offer:
     epoch: int
     plan: LogicalPlan
     reason: str
-    predicted: tuple[float, float]
-    """The costs of the running plan and of this one, under the statistics of the time."""
+    payback: Payback
+
+    @property
+    def predicted(self) -> tuple[float, float]:
+        """The costs of the running plan and of this one."""
+        return self.payback.old, self.payback.new
+
+
+class Known(NamedTuple):
+    """The better plans that are known."""
+
+    offer: Offer | None = None
+    """The one on offer."""
+    unpaid: Offer | None = None
+    """The best of those that are cheaper, but do not earn within the horizon what the change costs. Every estimate prices it again."""
+
+    @staticmethod
+    def best(plans: Iterable[Offer], gain: float) -> Known:
+        """Of plans that gain at least this share, the ones that bring most."""
+        by_net = sorted((p for p in plans if p.payback.new < p.payback.old * (1 - gain)), key=lambda p: -p.payback.net)
+        offer, unpaid = (next((p for p in by_net if p.payback.pays == pays), None) for pays in (True, False))
+        return Known(offer, unpaid)
 
 
 class Offers:
@@ -31,38 +53,37 @@ class Offers:
     def __init__(self, pause: int, max_pause: int) -> None:
         self._first_pause, self._max_pause = pause, max_pause
         self._lock = Lock()
-        self._offer: Offer | None = None
+        self._known = Known()
         self._pause = pause
         self._last_change: int | None = None  # the epoch of it
 
     @property
-    def current(self) -> Offer | None:
+    def known(self) -> Known:
         with self._lock:
-            return self._offer
+            return self._known
 
-    def update(self, change: Callable[[Offer | None], Offer | None]) -> None:
-        """Replaces the offer by what `change` makes of it, which may take a while: it is called again if the offer has changed
-        meanwhile."""
+    def update(self, change: Callable[[Known], Known]) -> None:
+        """Replaces what is known by what `change` makes of it, which may take a while: it is called again if it has changed meanwhile."""
         while True:
-            before = self.current
+            before = self.known
             after = change(before)
             with self._lock:
-                if self._offer is before:
-                    self._offer = after
+                if self._known is before:
+                    self._known = after
                     return
 
     def take(self, generation: int, epoch: int) -> Offer | None:
         """At the boundary into `epoch`: the offer for the generation, if the last change is long enough ago."""
         with self._lock:
-            offer = self._offer
+            offer = self._known.offer
             if offer is None or offer.epoch >= epoch:
                 return None
             if offer.generation != generation:
-                self._offer = None
+                self._known = Known()
                 return None
             if self._last_change is not None and epoch - self._last_change < self._pause:
                 return None
-            self._offer, self._last_change = None, epoch
+            self._known, self._last_change = Known(), epoch
             return offer
 
     def record_outcome(self, before: float, after: float) -> None:

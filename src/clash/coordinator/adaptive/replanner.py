@@ -2,7 +2,8 @@
 
 Invariant: a batch never waits for it. At the boundary into epoch i + 1 it gets the statistics of epoch i; what it finds is offered at a
 boundary into i + 2 or later, and only for the generation that it was requested for. It changes nothing unless the gain that it predicts
-exceeds a threshold, and not too often (`offers`). As long as the data has not drifted, estimating takes a small share of the time, and the
+exceeds a threshold and earns what the change itself costs (`transition_pricing`) for as long as the data is expected to stay as it is
+(`stability`), and not too often (`offers`). As long as the data has not drifted, estimating takes a small share of the time, and the
 solver, which works when no other process needs the processor, another. A failure costs a warning. After `close` nothing runs any more.
 """
 
@@ -16,8 +17,10 @@ from functools import partial
 from threading import Lock
 
 from clash.coordinator.adaptive.background import Background
-from clash.coordinator.adaptive.offers import Offer, Offers
+from clash.coordinator.adaptive.offers import Known, Offer, Offers
+from clash.coordinator.adaptive.payback import Prices
 from clash.coordinator.adaptive.plan_pricing import price_plan
+from clash.coordinator.adaptive.stability import ASSUMED_WINDOWS, UNKNOWN_STABILITY, Stability
 from clash.coordinator.control.setup import Setup
 from clash.model.statistics import Statistics
 from clash.plan.logical import LogicalPlan
@@ -35,7 +38,9 @@ class Policy:
     """When the replanner works, and what it takes for a better plan."""
 
     gain: float = 0.1
-    """The predicted gain from which on a plan is offered, as a share of the cost."""
+    """The predicted gain from which on a plan is offered, as a share of the cost: predictions are not exact."""
+    assumed_horizon: float = ASSUMED_WINDOWS
+    """For how many windows the data is expected to stay as it is, before drifts have been seen."""
     min_change: float = 0.2
     """The share by which a statistic must change for the plan to be looked at again."""
     solver_seconds: float = 10.0
@@ -68,6 +73,8 @@ class ReplanRequest:
     plan: LogicalPlan
     drifted: bool
     """Whether it is put because the data has drifted."""
+    stability: Stability = UNKNOWN_STABILITY
+    """For how long the data usually stays as it is."""
 
 
 @dataclass(frozen=True)
@@ -180,20 +187,29 @@ class Replanner:
         basis = self._solved.basis if self._solved.basis is not None and self._solved.basis[0] == question.generation else None
         solved = basis is not None or plan.optimal or plan.request.time_limit > 0
         steady = solved and not changed_statistics(plan.request.statistics if basis is None else basis[1], statistics, policy.min_change)
-        if steady and self.offers.current is None:
+        if steady and self.offers.known == Known():
             return
-        old = price_plan(plan, self._priced[1])
-        if old is None:
+        prices = self._prices(question, self._priced[1])
+        if prices.old is None:
             return
         if steady:
-            self._offer_best(question, old, None)
+            self._offer_best(question, prices, None)
             return
         better = question.setup.optimize(statistics, start=plan)  # by the heuristic: cheap enough for every epoch
         changes = changed_statistics(plan.request.statistics, statistics, policy.min_change)
         reason = "statistics moved: " + _listed(changes) if changes else "the solver's plan after the first one"
-        self._offer_best(question, old, Offer(question.generation, question.epoch, better, reason, (old, better.cost)))
+        self._offer_best(question, prices, (better, reason))
+        known = self.offers.known
+        if known.offer is None and known.unpaid is not None and plan.request.mirs:
+            # New intermediate results do not pay, but other orders and layouts may. The bound is one on plans of either kind.
+            other = replace(question.setup, mirs=False).optimize(statistics, start=plan)
+            other = replace(other, request=better.request, bound=min(better.bound, other.cost), optimal=False)
+            self._offer_best(question, prices, (other, reason))
         if self._solver_is_due(question.drifted):
             self._background.start(SOLVING, partial(self._solve, question, statistics, better, reason), daemon=True)
+
+    def _prices(self, question: ReplanRequest, now: Statistics) -> Prices:
+        return Prices(question.plan, now, question.stability, self.policy.assumed_horizon)
 
     def _solver_is_due(self, drifted: bool) -> bool:
         last = self._solved
@@ -202,19 +218,20 @@ class Replanner:
             or time.monotonic() >= last.ended + (self.policy.solver_pause_if_drifted if drifted else self.policy.solver_pause) * last.took
         )
 
-    def _offer_best(self, question: ReplanRequest, old: float, new: Offer | None) -> None:
-        """Offers the new plan or the one on offer, whichever is cheaper under the statistics of now; nothing if neither gains enough."""
-        limit = old * (1 - self.policy.gain)
-        new = new if new is not None and new.predicted[1] < limit else None
+    def _offer_best(self, question: ReplanRequest, prices: Prices, found: tuple[LogicalPlan, str] | None) -> None:
+        """Offers the plan that was found, for a reason, or one that is known, whichever brings more under the statistics of now."""
+        payback = None if found is None else prices.payback(found[0])
+        new = [] if found is None or payback is None else [Offer(question.generation, question.epoch, *found, payback)]
 
-        def best(current: Offer | None) -> Offer | None:
-            if current is not None and current.generation == question.generation:
-                cost = price_plan(current.plan, self._priced[1])
-                if cost is not None and cost < (limit if new is None else new.predicted[1]):
-                    return replace(current, predicted=(old, cost))
-            return new
+        def choose(known: Known) -> Known:
+            earlier = [offer for offer in known if offer is not None]
+            if any(offer.generation > question.generation for offer in earlier):
+                return known
+            of_now = [(offer, prices.payback(offer.plan)) for offer in earlier if offer.generation == question.generation]
+            priced = [replace(offer, payback=payback) for offer, payback in of_now if payback is not None]
+            return Known.best([*new, *priced], self.policy.gain)
 
-        self.offers.update(best)
+        self.offers.update(choose)
 
     def _solve(self, question: ReplanRequest, statistics: Statistics, better: LogicalPlan, reason: str) -> None:
         """In a thread of its own, so that estimates continue meanwhile: its plan is priced by the statistics of its end."""
@@ -231,17 +248,7 @@ class Replanner:
         running = price_plan(question.plan, best.request.statistics)
         if running is not None:
             self.compared = ComparedPlans(question.generation, running, best.cost, best.bound, best.optimal)
-        old, cost = price_plan(question.plan, now), price_plan(best, now)
-        if old is None or cost is None or cost >= old * (1 - self.policy.gain):
-            return
-        offer = Offer(question.generation, question.epoch, best, reason, (old, cost))
-
-        def better_of(current: Offer | None) -> Offer | None:
-            if current is None or current.generation < offer.generation:
-                return offer
-            return offer if current.generation == offer.generation and cost < current.predicted[1] else current
-
-        self.offers.update(better_of)
+        self._offer_best(question, self._prices(question, now), (best, reason))
 
 
 def changed_statistics(old: Statistics, new: Statistics, share: float) -> list[str]:

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from threading import Lock
 
 from clash.coordinator.adaptive.drift_detector import EpochProfile, has_drifted, profile_epoch
+from clash.coordinator.adaptive.stability import Stability
 from clash.coordinator.adaptive.table_statistics import TableStatistics
 from clash.errors import StateError
 from clash.model.query import Query
@@ -83,6 +84,7 @@ class StatisticsCollector:
     def __init__(self, storage: Storage, tables: TableStatistics) -> None:
         self.storage, self._tables = storage, tables
         self.write_interval: float = _WRITE_INTERVAL
+        self.stability = Stability()
         self._lock = Lock()  # held briefly: commits take it
         self._folding = Lock()  # held while epochs are merged
         self._steps = _Steps()
@@ -113,8 +115,10 @@ class StatisticsCollector:
             self._ended.append(_EndedEpoch(self._open, queries, streams))
             now = profile_epoch(self._open.rows, self._open.probes)
             self._profiles.append(now)
+            drifted = has_drifted(self._profiles_at_estimate, now)
+            self.stability = self.stability.after_epoch(self._open.rows.total(), drifted)
             self._open = _EpochReports()
-            return has_drifted(self._profiles_at_estimate, now)
+            return drifted
 
     def fold(self) -> None:
         """Merges the epochs that have ended into the history, which takes a while."""
