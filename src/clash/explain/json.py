@@ -34,6 +34,7 @@ def explain_json(plan: LogicalPlan, topology: Topology, compared: Sequence[Strat
         "mirs": request.mirs,
         "cost": plan.cost,
         "bound": plan.bound,
+        "bound_source": plan.bound_source,
         "optimal": plan.optimal,
         "gap": plan.gap,
         "complete": plan.complete,

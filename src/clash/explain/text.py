@@ -7,7 +7,7 @@ results, stores, costs, the comparison of strategies, and the legend.
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from clash.explain import wording
@@ -18,6 +18,7 @@ from clash.explain.shares import Shares, share_costs
 from clash.explain.wording import join_names, number, percent, plural
 from clash.model.query import Query, query_of
 from clash.plan.logical import LogicalPlan, ProbeOrder, StorePlan
+from clash.plan.options import BoundSource
 from clash.plan.topology import Topology
 from clash.planner.cardinalities import Sizes
 from clash.topology.trees import Node
@@ -84,14 +85,28 @@ def _header(plan: LogicalPlan, topology: Topology, seconds: bool) -> list[str]:
         "one layout per store" if request.layouts == "one" else "many layouts",
     ]
     options += [] if request.mirs else ["no intermediate results"]
-    outcome = [f"cost {number(plan.cost)}", proof(plan.cost, plan.bound, plan.optimal), f"{plural(rounds, 'round')} per batch"]
+    outcome = [
+        f"cost {number(plan.cost)}",
+        proof(plan.cost, plan.bound, plan.optimal),
+        f"{plural(rounds, 'round')} per batch",
+    ]
     outcome += [f"found in {plan.seconds:.2f} s"] if seconds else []
     count = len({query_of(query.name) for query in plan.queries})
     title = f"{plural(count, 'query')} over {join_names(read)} on {plural(plan.workers, 'worker')}"
     lines = [f"PLAN for {title}", "  " + " · ".join(options), "  " + " · ".join(outcome)]
+    if not plan.optimal and plan.bound > 0:
+        lines.append(f"  the bound is {_SOURCES[plan.bound_source]}")
     if not plan.complete:
         lines.append("  the queries are too large to consider every plan")
     return lines
+
+
+_SOURCES: Mapping[BoundSource, str] = {
+    "solver": "the solver's",
+    "relaxation": "that of the linear relaxation",
+    "isolated queries": "what queries cost alone",
+    "floor": "what every plan pays",
+}
 
 
 def proof(cost: float, bound: float, optimal: bool) -> str:

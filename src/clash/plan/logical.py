@@ -14,7 +14,7 @@ from clash.model.query import Query, SubJoin
 from clash.model.relation import Relation
 from clash.model.statistics import Statistics
 from clash.model.stream import Stream
-from clash.plan.options import CostName, FormulationName, LayoutRule, StrategyName
+from clash.plan.options import BoundSource, CostName, FormulationName, LayoutRule, StrategyName
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +134,8 @@ class LogicalPlan:
     variables: int = 0
     """The size of the integer program; 0 where none was solved."""
     rows: int = 0
+    bound_source: BoundSource = "floor"
+    """Where the bound comes from; if it is the sum of several, the weakest of their sources."""
 
     @property
     def gap(self) -> float:

@@ -12,7 +12,11 @@ StrategyName = Literal["independent", "shared", "global"]
 FormulationName = Literal["published", "compact"]
 CostName = Literal["probe", "full"]
 LayoutRule = Literal["one", "many"]
+BoundSource = Literal["solver", "relaxation", "isolated queries", "floor"]
+"""Where the bound of a plan comes from, the strongest first: the integer program; its linear relaxation, by duals; what queries cost alone;
+what every plan pays, whether it was considered or not."""
 
+BOUND_SOURCES: tuple[BoundSource, ...] = get_args(BoundSource)
 STRATEGIES: tuple[StrategyName, ...] = get_args(StrategyName)
 MAX_WORKERS = 10_000
 

@@ -14,6 +14,7 @@ import math
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 
+from clash.plan.options import BoundSource
 from clash.planner.bound_rows import add_broadcast_rows, add_isolated_rows
 from clash.planner.compact_program import CompactProgram
 from clash.planner.deadline import Deadline
@@ -44,6 +45,7 @@ class LargeSetSearch:
         self.options, self.deadline = options, deadline.earlier(RESERVED_SECONDS)
         self.best = Solution({}, {}, math.inf, 0)
         self.bound = 0.0
+        self.bound_source: BoundSource = "relaxation"
         # The first is faster. It does not always converge where layouts are free: there the other one takes a fraction of a second.
         self._methods: list[FirstOrderMethod] = ["pdlp"] if graph.model.free_copies else ["hipdlp", "pdlp"]
 
@@ -104,7 +106,7 @@ class LargeSetSearch:
         relaxation = relaxed.result()
         if relaxation is None:
             return None
-        self.bound = max(self.bound, relaxation.bound + self.program.constant)
+        self._raise_bound(relaxation.bound, "relaxation")
         self._report()
         return guide(self.program, relaxation.values)
 
@@ -114,11 +116,15 @@ class LargeSetSearch:
 
     def _take_mip(self, result: MilpResult, started: Solution, found: Solution) -> Solution:
         """The solver's plan; if the time limit cut it off, also the one that was found meanwhile."""
-        self.bound = max(self.bound, result.bound + self.program.constant)
+        self._raise_bound(result.bound, "solver")
         best = started
         if result.values is not None and result.cost + self.program.constant < started.cost - 1e-9:
             best = min(started, self.program.read(result.values), key=lambda s: s.cost)
         return best if self.bound >= best.cost * (1 - TOLERANCE) else min(best, found, key=lambda s: s.cost)
+
+    def _raise_bound(self, proven: float, source: BoundSource) -> None:
+        if proven + self.program.constant > self.bound:
+            self.bound, self.bound_source = proven + self.program.constant, source
 
     def _keep(self, solution: Solution) -> None:
         if solution.cost < self.best.cost - 1e-9:

@@ -70,5 +70,5 @@ def plan_queries(
     result = _STRATEGIES[request.strategy](problem)
     return LogicalPlan(
         queries, request, result.orders, result.stores, result.cost, result.bound, result.optimal, result.rounds, result.complete,
-        clock() - since, result.variables, result.rows,
+        clock() - since, result.variables, result.rows, result.bound_source,
     )  # fmt: skip

@@ -7,10 +7,11 @@ solved small ones first, two at a time: HiGHS releases the interpreter's lock. W
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
+from clash.plan.options import BOUND_SOURCES, BoundSource
 from clash.planner.bound_rows import add_broadcast_rows, add_isolated_rows
 from clash.planner.compact_program import CompactProgram
 from clash.planner.components import components
@@ -45,6 +46,13 @@ class SolveResult:
     rows: int = 0
     bound_of_all: float = 0.0
     """It holds for all plans, whether the graph contains them or not."""
+    bound_source: BoundSource = "floor"
+    """Of `bound`; `bound_of_all` is that of a relaxation."""
+
+
+def weakest_source(results: Iterable[SolveResult]) -> BoundSource:
+    """The source of a bound that is a sum over these."""
+    return max((result.bound_source for result in results), key=BOUND_SOURCES.index)
 
 
 def solve(
@@ -99,7 +107,7 @@ def solve(
     optimal = all(result.optimal for result in results)
     bound_of_all = min(solution.cost, sum(result.bound_of_all for result in results))
     variables, rows = sum(result.variables for result in results), sum(result.rows for result in results)
-    return SolveResult(solution, bound, optimal, variables, rows, bound_of_all)
+    return SolveResult(solution, bound, optimal, variables, rows, bound_of_all, weakest_source(results))
 
 
 def _moves(targets: int, largest: int, full: bool) -> int:
@@ -143,17 +151,17 @@ def _solve_compact(
     if options.solver is None and arcs >= MIN_ARCS and affordable:
         large = LargeSetSearch(graph, targets, CompactProgram(graph, targets), search, options, deadline)
         solution = large.run(isolated_bound, moves, start)
-        return _result(solution, max(large.bound, floor), large.program.milp.size)
+        return _result(solution, max(large.bound, floor), large.program.milp.size, large.bound_source if large.bound > floor else "floor")
     # While a stream runs, `start` is a plan of the heuristic already, and only the solver's process leaves the processor to others.
     until = heuristic_deadline or (deadline.share(HEURISTIC_SHARE) if affordable else deadline)
     heuristic = search.run(moves, until, start)
     if heuristic.cost <= floor * (1 + max(options.gap, 1e-9)):
-        return _result(heuristic, floor, (0, 0))
+        return _result(heuristic, floor, (0, 0), "floor")
     if deadline.left <= SECONDS_PER_ARC * arcs or arcs > MAX_ARCS:
         return SolveResult(heuristic, 0.0, False)
     bounds = {} if graph.model.full or options.solver else {target.sub: isolated_bound(target, deadline) for target in targets}
     if len(targets) == 1 and heuristic.cost * (1 - TOLERANCE) <= bounds.get(targets[0].sub, -1.0):
-        return _result(heuristic, bounds[targets[0].sub], (0, 0))
+        return _result(heuristic, bounds[targets[0].sub], (0, 0), "isolated queries")
     program = CompactProgram(graph, targets)
     if bounds:
         add_isolated_rows(program, bounds)
@@ -177,6 +185,6 @@ def _solve_published(graph: Graph, targets: list[Target], deadline: Deadline, op
     return _result(solution, result.bound, program.milp.size)
 
 
-def _result(solution: Solution, bound: float, size: tuple[int, int]) -> SolveResult:
+def _result(solution: Solution, bound: float, size: tuple[int, int], source: BoundSource = "solver") -> SolveResult:
     """Optimal means proven, up to the solver's tolerance; a plan that only meets the requested gap is not."""
-    return SolveResult(solution, max(0.0, min(bound, solution.cost)), bound >= solution.cost * (1 - TOLERANCE), *size)
+    return SolveResult(solution, max(0.0, min(bound, solution.cost)), bound >= solution.cost * (1 - TOLERANCE), *size, bound_source=source)

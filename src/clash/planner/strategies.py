@@ -15,6 +15,7 @@ from clash.model.query import Query, SubJoin
 from clash.model.statistics import Statistics
 from clash.model.stream import Stream
 from clash.plan.logical import ProbeOrder, StoreKey, StorePlan
+from clash.plan.options import BoundSource
 from clash.planner.deadline import NEVER, Deadline
 from clash.planner.extract_orders import probe_orders, store_plans
 from clash.planner.fixed_plan import FixedPlan, arcs_of_plans, layout_indices
@@ -24,7 +25,7 @@ from clash.planner.integer_program import TOLERANCE
 from clash.planner.placements import UNPLACED
 from clash.planner.search_space import Options, SearchSpace, build_space
 from clash.planner.solution import Solution, finish
-from clash.planner.solve import SolveResult, solve
+from clash.planner.solve import SolveResult, solve, weakest_source
 
 HEURISTIC_SECONDS = 0.5  # where no time is given, which requests the heuristic's plan alone, or while a stream runs
 EXTRACTION_SHARE = 0.4  # of the time that building took
@@ -46,6 +47,7 @@ class StrategyResult:
     rows: int
     complete: bool
     """Whether all plans were considered."""
+    bound_source: BoundSource = "floor"
 
 
 @dataclass(frozen=True)
@@ -81,8 +83,9 @@ def plan_independent(problem: PlanningProblem) -> StrategyResult:
     cost = sum(part.solution.cost - price * part.solution.rounds for _, part in parts) + price * rounds
     # The sum of all gaps counts the rounds of every query, of which only the largest number is paid: the second bound may be better.
     gaps = sum(part.solution.cost - part.bound for _, part in parts)
-    bound = max(cost - gaps, sum(cost_floor(space) - price for space, _ in parts) + price)
-    return _result(orders, stores, cost, bound, rounds, [part for _, part in parts], all(space.complete for space, _ in parts))
+    floor = sum(cost_floor(space) - price for space, _ in parts) + price
+    result = _result(orders, stores, cost, max(cost - gaps, floor), rounds, [part for _, part in parts], all(s.complete for s, _ in parts))
+    return replace(result, bound_source="floor" if floor > cost - gaps else result.bound_source)
 
 
 @overload
@@ -101,8 +104,8 @@ def _plan_each(problem: PlanningProblem, give_up: Deadline = NEVER) -> list[tupl
             until = problem.deadline.share(min(1.0, 4.0 / (len(problem.queries) - i)))
             space = problem.space((query,), until)
             result = solve(space, options, until)
-            bound = max(cost_floor(space), result.bound_of_all, result.bound if space.complete else 0.0)
-            result = replace(result, bound=min(bound, result.solution.cost), optimal=result.optimal and space.complete)
+            bound, source = _best_bound(space, result, cost_floor(space))
+            result = replace(result, bound=min(bound, result.solution.cost), optimal=result.optimal and space.complete, bound_source=source)
             planned[query.join] = (space, result)
         space, result = planned[query.join]
         if space.queries[0] is not query:
@@ -123,10 +126,12 @@ def plan_shared(problem: PlanningProblem) -> StrategyResult:
     parts = _plan_each(problem)
     solution = merge_plans(space, parts, problem.deadline)
     # Whatever the plan, its part for one query costs at least what the query costs alone.
-    bound = max([cost_floor(space), *(part.bound for _, part in parts)])
+    floor = cost_floor(space)
+    bound = max([floor, *(part.bound for _, part in parts)])
     orders, stores = probe_orders(graph, solution), store_plans(graph, solution)
     result = _result(orders, stores, solution.cost, bound, solution.rounds, [part for _, part in parts], False)
-    return replace(result, complete=True, optimal=bound >= solution.cost * (1 - TOLERANCE))
+    source: BoundSource = "isolated queries" if bound > floor else "floor"
+    return replace(result, complete=True, optimal=bound >= solution.cost * (1 - TOLERANCE), bound_source=source)
 
 
 def merge_plans(space: SearchSpace, parts: list[tuple[SearchSpace, SolveResult]], deadline: Deadline = NEVER) -> Solution:
@@ -202,9 +207,10 @@ def plan_global(problem: PlanningProblem) -> StrategyResult:
         parts = _plan_each(problem, problem.deadline)
         if parts is not None:
             solution = min(solution, merge_plans(space, parts, problem.deadline), key=lambda s: s.cost)
-    bound = max(floor, result.bound_of_all, result.bound if space.complete else 0.0)
+    bound, source = _best_bound(space, result, floor)
     orders, stores = probe_orders(graph, solution), store_plans(graph, solution)
     plan = _result(orders, stores, solution.cost, bound, solution.rounds, [result], space.complete)
+    plan = replace(plan, bound_source=source)
     return replace(plan, optimal=True, bound=solution.cost) if bound >= solution.cost * (1 - TOLERANCE) else plan
 
 
@@ -228,6 +234,12 @@ def cost_floor(space: SearchSpace) -> float:
     base_stores = [store for store in graph.stores if store.stream is not None]
     cost += sum(model.table(cheapest, s.rows) if s.is_table else model.store(cheapest, s.rows, 1, False) for s in base_stores)
     return cost + model.round_cost
+
+
+def _best_bound(space: SearchSpace, result: SolveResult, floor: float) -> tuple[float, BoundSource]:
+    """The best of the bounds that hold for all plans, and where it comes from."""
+    bounds: list[tuple[float, BoundSource]] = [(floor, "floor"), (result.bound_of_all, "relaxation")]
+    return max([*bounds, (result.bound, result.bound_source)] if space.complete else bounds, key=lambda bound: bound[0])
 
 
 def _root(graph: Graph, goal: int) -> int | None:
@@ -256,4 +268,4 @@ def _result(
     optimal = complete and all(part.optimal for part in parts)
     bound = cost if optimal else max(0.0, min(bound, cost))
     variables, rows = sum(part.variables for part in parts), sum(part.rows for part in parts)
-    return StrategyResult(orders, stores, cost, bound, optimal, rounds, variables, rows, complete)
+    return StrategyResult(orders, stores, cost, bound, optimal, rounds, variables, rows, complete, weakest_source(parts))

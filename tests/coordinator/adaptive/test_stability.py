@@ -9,7 +9,7 @@ from clash.coordinator.adaptive.stability import ASSUMED_WINDOWS, Stability
 WINDOW = 1000.0  # tuples
 
 
-def after(*epochs: tuple[int, bool]) -> Stability:
+def after(*epochs: tuple[float, bool]) -> Stability:
     """Epochs as (windows of tuples, whether the data has drifted)."""
     stability = Stability()
     for windows, drifted in epochs:

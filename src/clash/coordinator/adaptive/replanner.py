@@ -24,6 +24,7 @@ from clash.coordinator.adaptive.stability import ASSUMED_WINDOWS, UNKNOWN_STABIL
 from clash.coordinator.control.setup import Setup
 from clash.model.statistics import Statistics
 from clash.plan.logical import LogicalPlan
+from clash.plan.options import BoundSource
 from clash.planner.solver import ClosedError, SolverProcess
 from clash.sql.statistics_text import normal_statistics
 
@@ -111,6 +112,7 @@ class ComparedPlans:
     """No plan costs less."""
     is_proven: bool
     """Whether the solver's plan is the cheapest there is."""
+    bound_source: BoundSource = "solver"
 
 
 class Replanner:
@@ -247,7 +249,7 @@ class Replanner:
         self._solved = replace(self._solved, basis=(question.generation, statistics))
         running = price_plan(question.plan, best.request.statistics)
         if running is not None:
-            self.compared = ComparedPlans(question.generation, running, best.cost, best.bound, best.optimal)
+            self.compared = ComparedPlans(question.generation, running, best.cost, best.bound, best.optimal, best.bound_source)
         self._offer_best(question, self._prices(question, now), (best, reason))
 
 

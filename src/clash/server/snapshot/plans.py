@@ -24,9 +24,12 @@ def quality(run: Any) -> dict[str, Any]:
     view = view_of(run)
     if compared is not None and compared.generation == generation.number:
         cost, best, bound, is_proven = compared.running, min(compared.running, compared.best), compared.bound, compared.is_proven
+        source = compared.bound_source
     else:
-        cost, best, bound, is_proven = plan.cost, plan.cost, plan.bound, plan.optimal
+        cost, best, bound, is_proven, source = plan.cost, plan.cost, plan.bound, plan.optimal, plan.bound_source
     alone = view.independent()
+    unpaid = coordinator.replanner.offers.known.unpaid
+    unpaid = unpaid if unpaid is not None and unpaid.generation == generation.number else None
     stores = view.progress()["stores"].values()
     return {
         "generation": generation.number,
@@ -34,6 +37,8 @@ def quality(run: Any) -> dict[str, Any]:
         "cost": cost,
         "best": best,
         "bound": min(bound, best),
+        "bound_source": source,
+        "unpaid": None if unpaid is None else _unpaid(unpaid.payback),
         "proven": is_proven,
         "plan_cost": plan.cost,
         "stores": len(plan.stores),
@@ -41,3 +46,8 @@ def quality(run: Any) -> dict[str, Any]:
         "held": {"rows": sum(size["rows"] for size in stores), "bytes": sum(size["bytes"] for size in stores)},
         "independent": alone,
     }
+
+
+def _unpaid(payback: Any) -> dict[str, float]:
+    """A better plan that is known, but does not earn within its horizon, in windows, what the change to it costs."""
+    return {"cost": payback.new, "running": payback.old, "transition": payback.transition, "horizon": payback.horizon}
