@@ -9,11 +9,12 @@ import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal
 
 from clash import explain
-from clash.errors import OptionError
+from clash.errors import OptionError, UnknownNameError
 from clash.explain.formats import Format, StrategyCost
+from clash.hints import did_you_mean, listed
 from clash.model.query import Query, query_of
 from clash.model.statistics import Statistics
 from clash.model.stream import Stream
@@ -68,6 +69,22 @@ class Plan(LogicalPlan):
     def _strategy_costs(self) -> tuple[StrategyCost, ...]:
         plans = [self if name == self.strategy else replan(self, strategy=name) for name in STRATEGIES]
         return tuple(StrategyCost(p.strategy, p.cost, p.bound, p.optimal, len(p.stores)) for p in plans)
+
+    def why(self, query: str, format: Literal["text", "json"] = "text") -> str:
+        """What keeps a query expensive: its dearest parts, broadcasts, intermediate results that are not kept, steps that it nearly shares.
+
+        It plans for the query alone and for all others, each within the time limit of the plan.
+        """
+        if format not in ("text", "json"):
+            raise OptionError("unknown format", repr(format), "write text or json")
+        own = tuple(planned for planned in self.queries if query_of(planned.name) == query)
+        if not own:
+            names = {query_of(planned.name) for planned in self.queries}
+            raise UnknownNameError("unknown query", repr(query), did_you_mean(query, names, f"queries are {listed(sorted(names))}"))
+        others = tuple(planned for planned in self.queries if planned not in own)
+        alone, without = (plan_queries(queries, self.request, start=self).cost for queries in (own, others))
+        answer = explain.explain_why(self, query, alone, without)
+        return explain.why_text(answer) if format == "text" else explain.why_json(answer)
 
     def what_if(self, query: str, name: str = "what_if") -> WhatIf:
         """The cost of one more query beside the planned ones; this plan stays as it is."""

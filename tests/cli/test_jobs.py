@@ -151,3 +151,9 @@ def test_without_a_run(shop: Path, tmp_path: Path) -> None:
     assert "needs the token" in refused("status", "--job", "http://127.0.0.1:1")
     assert "the run does not answer" in refused("status", "--job", "http://127.0.0.1:1?token=0123456789abcdef")
     assert "found by its address" in refused("status", "--job", "s3://bucket/x")
+
+
+def test_why_a_query_is_expensive(shop: Path) -> None:
+    name = json.loads(run("explain", shop / "job.yaml", "--format", "json"))["queries"][0]["name"]
+    assert run("explain", shop / "job.yaml", "--why", name).startswith(f"WHY {name} costs ")
+    assert json.loads(run("explain", shop / "job.yaml", "--why", name, "--format", "json"))["query"] == name

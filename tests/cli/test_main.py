@@ -20,7 +20,18 @@ from clash.cli.report import show_error
 from clash.errors import ClashError
 from clash_bench import cli as benchmarks
 
-EXPLAIN_OPTIONS = ("--query", "--statistics", "--format", "--workers", "--strategy", "--cost", "--layouts", "--no-mirs", "--time-limit")
+EXPLAIN_OPTIONS = (
+    "--query",
+    "--statistics",
+    "--format",
+    "--workers",
+    "--strategy",
+    "--cost",
+    "--layouts",
+    "--no-mirs",
+    "--time-limit",
+    "--why",
+)
 
 
 def clash(*arguments: str) -> Result:

@@ -5,10 +5,12 @@
     statistics {"rates": {"R": 100}}
     stream R {"columns": {"a": "bigint"}, "window": "5 seconds"}
     query q1 R(a), S(a)
+    why q1
     ---
     the expected text
 
-A line that starts with spaces continues the line before it. CLASH_REWRITE=1 rewrites the files with today's text.
+A line that starts with spaces continues the line before it. With a line `why`, the text is what keeps that query expensive.
+CLASH_REWRITE=1 rewrites the files with today's text.
 """
 
 from __future__ import annotations
@@ -49,12 +51,17 @@ class Job:
                 streams.append(clash.Stream.of(name, declared.pop("columns"), **declared))
             elif word == "query":
                 queries[name] = text
+            elif word == "why":
+                continue
             else:
                 raise AssertionError(f"{self.file.name}: {line}")
         return clash.optimize(queries, statistics, streams=streams or None, **options)
 
     def text(self) -> str:
         plan = self.plan()
+        asked = [line.partition(" ")[2] for line in self.definition.splitlines() if line.startswith("why ")]
+        if asked:
+            return plan.why(asked[0])
         return explain_text(plan, plan.topology, plan.compare(), seconds=False)
 
 

@@ -76,6 +76,14 @@ def explain(
         Literal["published", "compact"],
         typer.Option(help="The integer program: the paper's, or a faster one. Both have the same optimum."),
     ] = "compact",
+    why: Annotated[
+        str | None,
+        typer.Option(
+            metavar="QUERY",
+            help="What keeps this query expensive, instead of the plan: its dearest steps, who shares them, and what it nearly shares.",
+            show_default=False,
+        ),
+    ] = None,
 ) -> None:
     """Show the plan for a set of queries: probe orders, stores, what is shared, and what it costs."""
     from clash.cli.explained_job import explained_job
@@ -103,7 +111,11 @@ def explain(
     for note in source.notes:
         typer.echo(f"note: {note}", err=True)
     _note_unused(plan, loaded)
-    if format == "text":
+    if why is not None:
+        if format == "dot":
+            raise OptionError("--why has no picture", "--format dot", "write --format text or json")
+        typer.echo(plan.why(why, format), nl=False)
+    elif format == "text":
         show_plan(Console(highlight=False), plan.explain())
     else:
         typer.echo(plan.explain(format=format))

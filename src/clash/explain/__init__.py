@@ -7,6 +7,8 @@ of other strategies are passed in by the caller. Start reading in `text`.
 |---|---|
 | `text` | the plan as text of at most 100 columns |
 | `legend` | the explanation of the signs that occur in the text |
+| `tables` | aligned columns of text |
+| `why`, `why_text` | what keeps a query expensive, and how that is written |
 | `shares` | which query uses what, and which part of the cost it bears |
 | `json` | the same content and the topology, for programs |
 | `drawing` | the probe forest as boxes without coordinates, shared by all pictures |
@@ -28,10 +30,12 @@ from clash.explain.html import explain_html
 from clash.explain.json import explain_json
 from clash.explain.svg import explain_svg
 from clash.explain.text import explain_text
+from clash.explain.why import explain_why
+from clash.explain.why_text import why_json, why_text
 from clash.plan.logical import LogicalPlan
 from clash.plan.topology import Topology
 
-__all__ = ["explain", "explain_dot", "explain_html", "explain_json", "explain_svg", "explain_text"]
+__all__ = ["explain", "explain_dot", "explain_html", "explain_json", "explain_svg", "explain_text", "explain_why", "why_json", "why_text"]
 
 
 def explain(plan: LogicalPlan, topology: Topology, format: Format = "text", compared: Sequence[StrategyCost] | None = None) -> str:

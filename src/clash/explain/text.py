@@ -15,6 +15,7 @@ from clash.explain.computed import ComputedPart, computed_parts, moves_files, re
 from clash.explain.formats import StrategyCost
 from clash.explain.legend import legend
 from clash.explain.shares import Shares, share_costs
+from clash.explain.tables import align
 from clash.explain.wording import join_names, number, percent, plural
 from clash.model.query import Query, query_of
 from clash.plan.logical import LogicalPlan, ProbeOrder, StorePlan
@@ -254,7 +255,7 @@ def _store_lines(title: str, stores: Sequence[StorePlan], plan: LogicalPlan, sha
         users = shares.store_users[store.key]
         used_by = "all queries" if len(users) == len(plan.queries) > 3 else join_names(users)
         table.append((name, number(store.rows), number(store.cost) if has_costs else "", used_by))
-    return _table(table)
+    return align(table)
 
 
 def _costs(plan: LogicalPlan, shares: Shares) -> list[str]:
@@ -266,7 +267,7 @@ def _costs(plan: LogicalPlan, shares: Shares) -> list[str]:
         table = [("COST per query", "its share", "counted in full", "")]
         table += [(f"  {q.name}", number(shares.own[q.name]), number(shares.full[q.name]), "") for q in plan.queries]
         table.append(("  total", number(shares.total), "", ""))
-        lines += _table(table)
+        lines += align(table)
     by_kind = [
         ("probes", shares.probes),
         ("feeding intermediate results", shares.feeds),
@@ -289,7 +290,7 @@ def _strategies(plan: LogicalPlan, compared: Sequence[StrategyCost]) -> list[str
         share = percent(c.cost / compared[0].cost) if compared[0].cost > 0 else ""
         bar = "█" * max(1, round(20 * c.cost / highest)) if highest > 0 else ""
         table.append((name, number(c.cost), f"{share:>5}  {bar:<20}", str(c.stores), _strategy_proof(c)))
-    lines = _table(table, left=(0, 2, 4))
+    lines = align(table, left=(0, 2, 4))
     if compared[0].cost < min(c.cost for c in compared[1:]):
         lines.append("  independent: every query has its own stores, each in the layout that is best for that query")
     return lines
@@ -306,13 +307,6 @@ def _strategy_proof(strategy: StrategyCost) -> str:
     if strategy.strategy == "independent" and strategy.optimal:
         return "each query alone optimal"
     return proof(strategy.cost, strategy.bound, strategy.optimal)
-
-
-def _table(rows: Sequence[tuple[str, ...]], left: tuple[int, ...] = (0, 3)) -> list[str]:
-    """Columns three spaces apart, aligned to the right except those in `left`; a column without any text is left out."""
-    used = [i for i in range(len(rows[0])) if any(row[i] for row in rows)]
-    width = {i: max(len(row[i]) for row in rows) for i in used}
-    return ["   ".join(f"{row[i]:<{width[i]}}" if i in left else f"{row[i]:>{width[i]}}" for i in used) for row in rows]
 
 
 def _wrap(lead: str, parts: Sequence[str], separator: str) -> list[str]:
