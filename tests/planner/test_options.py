@@ -145,3 +145,13 @@ def test_a_crossed_relation_may_be_kept_by_arrival_in_one_query_alone(strategy: 
             time_limit=0.0,  # type: ignore[arg-type]
         )
         validate(plan)
+
+
+def test_a_start_with_several_layouts_is_no_plan_where_stores_may_have_one() -> None:
+    texts = {"q1": "R(b), S(b,c), T(c)", "q2": "S(b,c), T(c,d), U(d)"}
+    many = clash.optimize(texts, workers=5, cost="probe", layouts="many", mirs=False)
+    assert any(len(store.layouts) > 1 for store in many.stores)
+    one = clash.optimize(texts, workers=5, cost="probe", layouts="one", mirs=False)
+    started = clash.optimize(texts, workers=5, cost="probe", layouts="one", mirs=False, start=many)
+    assert all(len(store.layouts) == 1 for store in started.stores)
+    assert started.cost == pytest.approx(one.cost)

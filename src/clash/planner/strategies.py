@@ -216,7 +216,8 @@ def plan_global(problem: PlanningProblem) -> StrategyResult:
 
 def _given_start(graph: Graph, problem: PlanningProblem) -> tuple[dict[int, int], list[Solution]]:
     """The arcs of the plan to begin with, as far as the graph contains it, and the plan itself if it answers all queries."""
-    layouts = layout_indices(graph, problem.start_layouts or {})
+    given = layout_indices(graph, problem.start_layouts or {})  # of a plan under other options, perhaps
+    layouts = {store: indices[:1] if graph.stores[store].single_layout else indices for store, indices in given.items()}
     arcs = arcs_of_plans(graph, [FixedPlan(problem.start, {query.name: query.join for query in problem.queries}, layouts)])
     goals = graph.all_goals()
     if not all(goal in arcs or graph.is_root(goal) for goal in goals):
