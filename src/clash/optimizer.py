@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 from clash import explain
 from clash.errors import OptionError, UnknownNameError
-from clash.explain.formats import Format, StrategyCost
+from clash.explain.formats import Alternative, Format, StrategyCost
 from clash.hints import did_you_mean, listed
 from clash.model.query import Query, query_of
 from clash.model.statistics import Statistics
@@ -54,12 +54,15 @@ class Plan(LogicalPlan):
         """The physical plan: stores, edges and rules."""
         return build_topology(self)
 
-    def explain(self, format: Format = "text", *, compare: bool = True) -> str:
+    def explain(self, format: Format = "text", *, compare: bool = True, worth: bool = False) -> str:
         """The plan for people ("text"), programs ("json") or Graphviz ("dot").
 
         `compare`: whether text and JSON also show what the other strategies cost, which has to plan with each of them once.
+        `worth`: whether they show what intermediate results, sharing and layouts are worth, which takes up to four plans.
         """
-        return explain.explain(self, self.topology, format, self.compare() if compare and format != "dot" else None)
+        if format == "dot":
+            return explain.explain(self, self.topology, format)
+        return explain.explain(self, self.topology, format, self.compare() if compare else None, self.alternatives() if worth else None)
 
     def compare(self) -> tuple[StrategyCost, ...]:
         """What every strategy costs for the same queries; this plan is one of them."""
@@ -69,6 +72,24 @@ class Plan(LogicalPlan):
     def _strategy_costs(self) -> tuple[StrategyCost, ...]:
         plans = [self if name == self.strategy else replan(self, strategy=name) for name in STRATEGIES]
         return tuple(StrategyCost(p.strategy, p.cost, p.bound, p.optimal, len(p.stores)) for p in plans)
+
+    def alternatives(self) -> tuple[Alternative, ...]:
+        """What each part of the plan is worth: plans for the same queries under one other option, each within the same time limit."""
+        return self._alternatives
+
+    @cached_property
+    def _alternatives(self) -> tuple[Alternative, ...]:
+        changes: list[tuple[str, dict[str, Any]]] = [
+            *([("without intermediate results", {"mirs": False})] if self.request.mirs else []),
+            *([("several layouts per store", {"layouts": "many"})] if self.request.layouts == "one" else []),
+            *([("one layout per store", {"layouts": "one"})] if self.request.layouts == "many" else []),
+        ]
+        plans = [(name, plan_queries(self.queries, replace(self.request, **change), start=self)) for name, change in changes]
+        found = [Alternative(name, plan.cost, plan.optimal) for name, plan in plans]
+        strategies = {"independent": "without sharing", "shared": "sharing only equal parts of separate plans"}
+        shared = [c for c in self.compare() if c.strategy in strategies] if len(self.queries) > 1 and self.strategy == "global" else []
+        # Neither is the best plan of its kind: stores of single queries have layouts of their own, and plans are not made for each other.
+        return (*found, *(Alternative(strategies[c.strategy], c.cost, False) for c in shared))
 
     def why(self, query: str, format: Literal["text", "json"] = "text") -> str:
         """What keeps a query expensive: its dearest parts, broadcasts, intermediate results that are not kept, steps that it nearly shares.

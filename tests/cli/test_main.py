@@ -30,6 +30,7 @@ EXPLAIN_OPTIONS = (
     "--layouts",
     "--no-mirs",
     "--time-limit",
+    "--worth",
     "--why",
 )
 

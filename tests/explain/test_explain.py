@@ -15,7 +15,7 @@ from clash.explain.picture import picture_data
 from clash.explain.shares import share_costs
 from clash.inprocess.engine import NoSpark
 from clash.model.computed import with_computed
-from clash.optimizer import Plan
+from clash.optimizer import Plan, replan
 from clash.plan.codecs import topology_from_json
 from clash.planner.optimize import plan_queries
 from clash.sql import parse_with_spark
@@ -173,3 +173,15 @@ def test_a_column_of_a_table_moves_no_stream() -> None:
     streams = [clash.Stream.of("R", {"a": "bigint"}, window="1 minute"), clash.Stream.table("N", {"a": "bigint", "x": "string"})]
     text = _planned({"q": "SELECT R.a FROM R JOIN N ON R.a = N.a WHERE md5(N.x) > 'a'"}, streams, {}).explain()
     assert "COMPUTED by Spark, when it reads these tables" in text
+
+
+def test_what_the_parts_of_a_plan_are_worth(plan: Plan) -> None:
+    text, data = plan.explain(worth=True), json.loads(plan.explain("json", worth=True))
+    worth = {entry["plan"]: entry for entry in data["worth"]}
+    assert [name for name in worth if name not in text] == []
+    assert worth["without intermediate results"]["cost"] == pytest.approx(replan(plan, mirs=False).cost)
+    assert worth["without sharing"]["cost"] == pytest.approx(replan(plan, strategy="independent").cost)
+    assert worth["one layout per store"]["cost"] == pytest.approx(replan(plan, layouts="one").cost)
+    assert "worth" not in json.loads(plan.explain("json"))
+    single = clash.optimize({"q": "R(a), S(a)"}, mirs=False)
+    assert [alternative.name for alternative in single.alternatives()] == ["several layouts per store"]

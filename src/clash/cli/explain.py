@@ -76,6 +76,10 @@ def explain(
         Literal["published", "compact"],
         typer.Option(help="The integer program: the paper's, or a faster one. Both have the same optimum."),
     ] = "compact",
+    worth: Annotated[
+        bool,
+        typer.Option("--worth", help="Show what intermediate results, sharing and layouts are worth. Takes up to four further plans."),
+    ] = False,
     why: Annotated[
         str | None,
         typer.Option(
@@ -116,9 +120,9 @@ def explain(
             raise OptionError("--why has no picture", "--format dot", "write --format text or json")
         typer.echo(plan.why(why, format), nl=False)
     elif format == "text":
-        show_plan(Console(highlight=False), plan.explain())
+        show_plan(Console(highlight=False), plan.explain(worth=worth))
     else:
-        typer.echo(plan.explain(format=format))
+        typer.echo(plan.explain(format=format, worth=worth))
 
 
 def _note_unused(plan: Plan, statistics: Statistics) -> None:

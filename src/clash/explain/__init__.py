@@ -15,7 +15,7 @@ of other strategies are passed in by the caller. Start reading in `text`.
 | `dot`, `svg`, `html` | the pictures: for Graphviz, for a browser, for a notebook |
 | `picture` | the data of a picture, with who uses each step, for the live page |
 | `wording` | how numbers, lists, predicates and steps are written |
-| `formats` | the names of the formats, and the cost of a strategy |
+| `formats` | the names of the formats, and the costs of other plans |
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from typing import get_args
 
 from clash.errors import OptionError
 from clash.explain.dot import explain_dot
-from clash.explain.formats import Format, StrategyCost
+from clash.explain.formats import Alternative, Format, StrategyCost
 from clash.explain.html import explain_html
 from clash.explain.json import explain_json
 from clash.explain.svg import explain_svg
@@ -38,13 +38,20 @@ from clash.plan.topology import Topology
 __all__ = ["explain", "explain_dot", "explain_html", "explain_json", "explain_svg", "explain_text", "explain_why", "why_json", "why_text"]
 
 
-def explain(plan: LogicalPlan, topology: Topology, format: Format = "text", compared: Sequence[StrategyCost] | None = None) -> str:
+def explain(
+    plan: LogicalPlan,
+    topology: Topology,
+    format: Format = "text",
+    compared: Sequence[StrategyCost] | None = None,
+    alternatives: Sequence[Alternative] | None = None,
+) -> str:
     """The plan in one of the formats.
 
-    `compared`: the costs of the strategies, for the comparison at the end of text and JSON; None leaves the comparison out.
+    `compared`: the costs of the strategies, for the comparison at the end of text and JSON; `alternatives`: of plans under other options.
+    None leaves them out.
     """
     if format not in get_args(Format):
         raise OptionError("unknown format", repr(format), "write text, json or dot")
     if format == "dot":
         return explain_dot(plan, topology)
-    return (explain_text if format == "text" else explain_json)(plan, topology, compared)
+    return (explain_text if format == "text" else explain_json)(plan, topology, compared, alternatives)

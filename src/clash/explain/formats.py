@@ -1,4 +1,4 @@
-"""What all formats of `explain` share: their names, and the cost of a strategy that a caller may pass in for comparison."""
+"""What all formats of `explain` share: their names, and the costs of other plans that a caller may pass in for comparison."""
 
 from __future__ import annotations
 
@@ -21,3 +21,12 @@ class StrategyCost:
     optimal: bool
     stores: int
     """The number of stores."""
+
+
+@dataclass(frozen=True)
+class Alternative:
+    """A plan for the same queries under one other option: what that part of the plan is worth."""
+
+    name: str
+    cost: float
+    optimal: bool

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from clash.explain.computed import ComputedPart, computed_parts, result_rows
-from clash.explain.formats import StrategyCost
+from clash.explain.formats import Alternative, StrategyCost
 from clash.explain.shares import Shares, share_costs
 from clash.model.layout import Layout
 from clash.model.projection import Projection
@@ -19,7 +19,12 @@ from clash.planner.cardinalities import Sizes
 from clash.topology.trees import Node
 
 
-def explain_json(plan: LogicalPlan, topology: Topology, compared: Sequence[StrategyCost] | None = None) -> str:
+def explain_json(
+    plan: LogicalPlan,
+    topology: Topology,
+    compared: Sequence[StrategyCost] | None = None,
+    alternatives: Sequence[Alternative] | None = None,
+) -> str:
     """A JSON object; `version` changes when a key changes its meaning or goes away."""
     shares = share_costs(plan)
     request, sizes = plan.request, Sizes(plan.request.statistics, dict(plan.streams))
@@ -61,6 +66,8 @@ def explain_json(plan: LogicalPlan, topology: Topology, compared: Sequence[Strat
         body["strategies"] = [
             {"strategy": c.strategy, "cost": c.cost, "bound": c.bound, "optimal": c.optimal, "stores": c.stores} for c in compared
         ]
+    if alternatives is not None:
+        body["worth"] = [{"plan": a.name, "cost": a.cost, "optimal": a.optimal} for a in alternatives]
     return json.dumps(body, indent=2, ensure_ascii=False)
 
 

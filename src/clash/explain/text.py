@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from clash.explain import wording
 from clash.explain.computed import ComputedPart, computed_parts, moves_files, result_rows
-from clash.explain.formats import StrategyCost
+from clash.explain.formats import Alternative, StrategyCost
 from clash.explain.legend import legend
 from clash.explain.shares import Shares, share_costs
 from clash.explain.tables import align
@@ -35,7 +35,14 @@ class OrderLine(NamedTuple):
     notes: tuple[str, ...]
 
 
-def explain_text(plan: LogicalPlan, topology: Topology, compared: Sequence[StrategyCost] | None = None, *, seconds: bool = True) -> str:
+def explain_text(
+    plan: LogicalPlan,
+    topology: Topology,
+    compared: Sequence[StrategyCost] | None = None,
+    alternatives: Sequence[Alternative] | None = None,
+    *,
+    seconds: bool = True,
+) -> str:
     """`seconds`: whether to show how long planning took; without it the same plan always gives the same text."""
     shares = share_costs(plan)
     order_lines = _OrderLines(plan, shares)
@@ -43,7 +50,8 @@ def explain_text(plan: LogicalPlan, topology: Topology, compared: Sequence[Strat
     blocks += [_query(plan, query, order_lines) for query in plan.queries]
     blocks += [_projections(plan), _outer_queries(plan), _intermediate_results(plan, order_lines, shares), _stores(plan, shares)]
     blocks += [_tables(plan, shares), _computed(plan), _costs(plan, shares)]
-    blocks += [[] if compared is None else _strategies(plan, compared), legend(plan)]
+    blocks += [[] if compared is None else _strategies(plan, compared), [] if alternatives is None else _worth(plan, alternatives)]
+    blocks += [legend(plan)]
     return "\n\n".join("\n".join(line.rstrip() for line in block) for block in blocks if block) + "\n"
 
 
@@ -294,6 +302,16 @@ def _strategies(plan: LogicalPlan, compared: Sequence[StrategyCost]) -> list[str
     if compared[0].cost < min(c.cost for c in compared[1:]):
         lines.append("  independent: every query has its own stores, each in the layout that is best for that query")
     return lines
+
+
+def _worth(plan: LogicalPlan, alternatives: Sequence[Alternative]) -> list[str]:
+    """What each part of the plan is worth: the cost of a plan without it, or with more of it."""
+    table = [("WORTH of the parts", "cost", "", "")]
+    for a in alternatives:
+        change = (a.cost - plan.cost) / plan.cost if plan.cost > 0 else 0.0
+        compared = "the same" if abs(change) < 1e-9 else f"{percent(abs(change))} {'more' if change > 0 else 'less'}"
+        table.append((f"  {a.name}", number(a.cost), compared, "proven optimal" if a.optimal else ""))
+    return align(table, left=(0, 2, 3))
 
 
 def _strategy_proof(strategy: StrategyCost) -> str:
