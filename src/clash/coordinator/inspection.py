@@ -6,9 +6,11 @@ from typing import Any
 
 import pyarrow as pa
 
+from clash.coordinator.adaptive.payback import Payback
 from clash.coordinator.coordinator import Coordinator
 from clash.explain import explain, explain_html
 from clash.explain.formats import Format
+from clash.explain.wording import number
 from clash.expressions import arrow_type
 from clash.model.query import Query
 from clash.model.statistics import Statistics
@@ -29,7 +31,22 @@ def late_schema(coordinator: Coordinator, stream: str) -> pa.Schema:
 
 def explain_running(coordinator: Coordinator, format: Format = "text") -> str:
     """The plan that runs. Other strategies are not compared: planning for them would take time from the stream."""
-    return explain(coordinator.generation.plan, coordinator.generation.topology, format)
+    generation = coordinator.generation
+    text = explain(generation.plan, generation.topology, format)
+    unpaid = coordinator.replanner.offers.unpaid(generation.number)
+    return text if format != "text" or unpaid is None else f"{text}\n{_unpaid_text(unpaid)}"
+
+
+def _unpaid_text(payback: Payback) -> str:
+    return "\n".join(
+        [
+            "A BETTER PLAN is known, but does not pay within its horizon",
+            f"  cost {number(payback.new)} per window instead of {number(payback.old)}, under the statistics of now",
+            f"  the change costs {number(payback.transition)}, which {number(payback.windows)} windows earn;"
+            f" the data is expected to stay as it is for {number(payback.horizon)}",
+            "",
+        ]
+    )
 
 
 def display_running(coordinator: Coordinator) -> str:

@@ -13,6 +13,7 @@ from clash.coordinator.adaptive.replanner import Policy, Replanner, ReplanReques
 from clash.coordinator.adaptive.stability import Stability
 from clash.coordinator.control.job import JobSpec, QueryRequest
 from clash.coordinator.control.setup import Setup
+from clash.coordinator.inspection import explain_running
 from clash.inprocess.engine import InProcessEngine
 from clash.model.statistics import Statistics
 from clash.model.stream import Stream
@@ -81,6 +82,7 @@ def test_a_store_is_introduced_only_for_a_long_gain(horizon: float, introduced: 
         assert unpaid is not None
         assert mirs(unpaid.plan) == {"(S ⋈ T)"}
         assert unpaid.payback.windows > horizon
+        assert "A BETTER PLAN is known, but does not pay" in explain_running(run.coordinator)
     check(run, played)
 
 

@@ -62,6 +62,11 @@ class Offers:
         with self._lock:
             return self._known
 
+    def unpaid(self, generation: int) -> Payback | None:
+        """What a change to the best plan brings and costs that is known for the generation, but does not pay yet."""
+        unpaid = self.known.unpaid
+        return unpaid.payback if unpaid is not None and unpaid.generation == generation else None
+
     def update(self, change: Callable[[Known], Known]) -> None:
         """Replaces what is known by what `change` makes of it, which may take a while: it is called again if it has changed meanwhile."""
         while True:

@@ -28,8 +28,7 @@ def quality(run: Any) -> dict[str, Any]:
     else:
         cost, best, bound, is_proven, source = plan.cost, plan.cost, plan.bound, plan.optimal, plan.bound_source
     alone = view.independent()
-    unpaid = coordinator.replanner.offers.known.unpaid
-    unpaid = unpaid if unpaid is not None and unpaid.generation == generation.number else None
+    unpaid = coordinator.replanner.offers.unpaid(generation.number)
     stores = view.progress()["stores"].values()
     return {
         "generation": generation.number,
@@ -38,7 +37,7 @@ def quality(run: Any) -> dict[str, Any]:
         "best": best,
         "bound": min(bound, best),
         "bound_source": source,
-        "unpaid": None if unpaid is None else _unpaid(unpaid.payback),
+        "unpaid": None if unpaid is None else _unpaid(unpaid),
         "proven": is_proven,
         "plan_cost": plan.cost,
         "stores": len(plan.stores),
