@@ -5,11 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
 
 import clash
 from clash.coordinator.adaptive.transition_pricing import LOOKUP, TransitionCost, transition_cost
 from clash.model.stream import Stream
-from clash.optimizer import Plan
+from clash.optimizer import Plan, replan
+
+from ...topology.plans import plans
 
 QUERY = {"q": "SELECT R.a FROM R JOIN S ON R.a = S.a JOIN T ON S.b = T.b"}
 COLUMNS = {"R": "a", "S": "ab", "T": "b"}
@@ -82,3 +85,25 @@ def test_further_rounds_are_paid_for() -> None:
     cost = transition_cost(old, new, new.request.statistics)
     assert cost.rounds == 10_000 * max(0, old.rounds - new.rounds)
     assert cost.probes > 0
+
+
+@given(plans(), plans())
+@settings(max_examples=60)
+def test_any_change_has_a_price(plan: Plan, other: Plan) -> None:
+    """Between plans for the same queries: with and without intermediate results, and made for other statistics."""
+    statistics = other.request.statistics
+    changed = replan(plan, mirs=not plan.request.mirs, statistics=statistics)
+    for old, new in ((plan, changed), (changed, plan)):
+        assert all(part >= 0 for part in transition_cost(old, new, statistics))
+    assert transition_cost(plan, plan, statistics) == TransitionCost()
+
+
+def test_rows_of_a_table_are_rewritten_as_others_that_do_not_expire() -> None:
+    of = [*streams("5 seconds")[:2], Stream.table("T", {"b": "bigint"})]
+    old, new = (clash.optimize(QUERY, STATISTICS, streams=of, workers=workers, time_limit=0) for workers in (1, 4))
+    layouts = {store.key.stream: (store.layouts, next(s.layouts for s in old.stores if s.key == store.key)) for store in new.stores}
+    after, before = layouts["T"]
+    assert before != after
+    cost = transition_cost(old, new, new.request.statistics)
+    assert cost.rewriting == pytest.approx(1.5 * 400 * len(after))
+    assert cost.backfill == 0
