@@ -16,7 +16,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
 from threading import Barrier
-from typing import Any, Literal, NamedTuple, Optional
+from typing import Annotated, Any, Literal, NamedTuple, Optional
 
 import numpy as np
 import pytest
@@ -24,13 +24,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from clash.codec import Codec, dump
+from clash.codec import LATER, Codec, dump
 from clash.model.expressions import Call, Expr, Lit
 
 
 class Pair(NamedTuple):
     left: int
     right: str = "r"
+
+
+class Grown(NamedTuple):
+    left: int
+    right: str = "r"
+    first: Annotated[int, LATER] = 0
+    second: Annotated[tuple[int, ...], LATER] = ()
 
 
 @dataclass(frozen=True)
@@ -588,3 +595,18 @@ def test_threads_may_use_a_codec_for_the_first_time_at_once() -> None:
             assert codec.loads(texts[0]) == expression
     finally:
         sys.setswitchinterval(interval)
+
+
+def test_fields_that_a_named_tuple_got_later_are_left_out_at_their_default() -> None:
+    before, now = Codec[Any](Pair), Codec[Any](Grown)
+    for value, data in (
+        (Grown(1), [1, "r"]),
+        (Grown(1, "x", 5), [1, "x", 5]),
+        (Grown(1, "x", 0, (7,)), [1, "x", 0, [7]]),
+    ):
+        assert now.encode(value) == data
+        assert now.decode(data) == value
+    assert before.decode(now.encode(Grown(1))) == Pair(1)
+    for wrong in ([1], [1, "r", 0, [], 3], [1, "r", "x"]):
+        with pytest.raises(ValueError, match="is not"):
+            now.decode(wrong)

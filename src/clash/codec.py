@@ -4,7 +4,8 @@ One codec serves everything that is recorded in a checkpoint or sent between pro
 has one for the file that users write.) The form is fixed by the types:
 
 - a dataclass is an object of its fields, and a field that has its default value is left out; with `compact` it is an array of its fields,
-  and those at the end that have their default values are left out; a NamedTuple is an array of its fields;
+  and those at the end that have their default values are left out; a NamedTuple is an array of its fields, of which those at the end that
+  are annotated as `LATER` and have their default values are left out: it got them after it was first recorded;
 - a union of dataclasses is `[class name, object]`; None, numbers, text and booleans are themselves; bytes are base64 text;
 - a tuple or list is an array; a set is an array in the order of its elements' JSON text;
 - a mapping with text or integer keys is an object, any other is an array of pairs in the order of the keys' JSON text;
@@ -33,11 +34,13 @@ from dataclasses import MISSING, fields, is_dataclass
 from functools import lru_cache
 from threading import Lock
 from types import NoneType, UnionType
-from typing import Any, Generic, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Generic, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
 
 T = TypeVar("T")
+LATER = "later"
+"""Marks a field of a NamedTuple, `Annotated[…, LATER]`, that earlier versions do not write."""
 Convert = Callable[[Any], Any]
 _PLAIN = (bool, int, float, str)
 _UNSIGNED = {"u1": (1 << 8) - 1, "u2": (1 << 16) - 1, "u4": (1 << 32) - 1}  # dtype and its largest value
@@ -156,8 +159,7 @@ class _Converters:
         if origin is np.ndarray:
             return _encode_array
         if _is_named_tuple(hint):
-            parts = [self.encoder(kind) for kind in _hints(hint).values()]
-            return lambda value: [encode(part) for encode, part in zip(parts, value, strict=True)]
+            return self._named_tuple_encoder(hint)
         if is_dataclass(hint):
             return self._object_encoder(hint)  # type: ignore[arg-type]
         if origin in (tuple, list):
@@ -214,6 +216,19 @@ class _Converters:
 
         return encode_compact if self._compact else encode
 
+    def _named_tuple_encoder(self, cls: Any) -> Convert:
+        parts, later = [self.encoder(kind) for kind in _hints(cls).values()], _later(cls)
+
+        def encode(value: Any) -> list[Any]:
+            data = [convert(part) for convert, part in zip(parts, value, strict=True)]
+            for default, part in zip(reversed(later), reversed(value), strict=False):
+                if part != default:
+                    break
+                data.pop()
+            return data
+
+        return encode
+
     def _mapping_encoder(self, key: Any, kind: Any) -> Convert:
         each = self.encoder(kind)
         if key in (str, int):
@@ -250,7 +265,7 @@ class _Converters:
             dtype = np.dtype(get_args(args[1])[0])
             return lambda data: _decode_array(data, dtype)
         if _is_named_tuple(hint):
-            return self._array_decoder(hint._make, list(_hints(hint).values()))
+            return self._array_decoder(hint._make, list(_hints(hint).values()), _later(hint))
         if is_dataclass(hint):
             return self._object_decoder(hint)  # type: ignore[arg-type]
         if origin is tuple and args[1:] != (...,):
@@ -262,14 +277,15 @@ class _Converters:
             return self._mapping_decoder(*args)
         raise TypeError(f"no JSON form of {hint}")
 
-    def _array_decoder(self, make: Callable[[list[Any]], Any], kinds: list[Any]) -> Convert:
-        """Decodes arrays whose elements have a type each."""
-        size, converters = len(kinds), [self.decoder(kind) for kind in kinds]
+    def _array_decoder(self, make: Callable[[list[Any]], Any], kinds: list[Any], defaults: list[Any] | None = None) -> Convert:
+        """Decodes arrays whose elements have a type each; `defaults` are those of the last elements, which may be missing."""
+        size, converters, last = len(kinds), [self.decoder(kind) for kind in kinds], defaults or []
 
         def decode(data: Any) -> Any:
-            if type(data) is not list or len(data) != size:
+            if type(data) is not list or not size - len(last) <= len(data) <= size:
                 _refuse(data, f"an array of {size} elements")
-            return make([convert(part) for convert, part in zip(converters, data, strict=True)])
+            missing = last[len(data) - size :] if len(data) < size else []
+            return make([*(convert(part) for convert, part in zip(converters, data, strict=False)), *missing])
 
         return decode
 
@@ -384,6 +400,13 @@ def _hints(cls: Any) -> dict[str, Any]:
 
 def _is_named_tuple(hint: Any) -> bool:
     return isinstance(hint, type) and issubclass(hint, tuple) and hasattr(hint, "_fields")
+
+
+@lru_cache(maxsize=256)
+def _later(cls: Any) -> list[Any]:
+    """The defaults of the last fields of a NamedTuple, of those that were added later."""
+    hints = get_type_hints(cls, include_extras=True)
+    return [cls._field_defaults[name] for name, hint in hints.items() if get_origin(hint) is Annotated and LATER in hint.__metadata__]
 
 
 def _default(field: Any) -> Any:

@@ -20,12 +20,13 @@ def warm_up() -> None:
     """Load every kernel from numba's cache, or compile it if it is not there, so that no batch has to wait for that."""
     import numpy as np
 
-    from clash.columnar.hashing import canonical_words, combine, hash_bytes, hash_slots
+    from clash.columnar.hashing import canonical_words, combine, hash_bytes, hash_keys, hash_slots
     from clash.columnar.index import TWO_PASS_BITS, Checks, build_index, probe, scan
     from clash.columnar.slots import split
 
     words = combine(canonical_words(np.zeros(1)), hash_bytes(np.array([0, 1], np.int32), np.zeros(1, np.uint8)))
     split(hash_slots(words, None, 2), 2)
+    hash_keys(words)
     probe(build_index(words, None), words, None, Checks(), (0, 0), 1)
     build_index(np.arange(1 << TWO_PASS_BITS, dtype=np.int64), None)
     scan(1, 1, Checks(), (0, 0), 1)

@@ -178,7 +178,10 @@ def test_streams_that_are_refused(name: str, kinds: dict[str, str], options: dic
 # ---- layouts and expressions ---------------------------------------------------------------------------------
 
 
-@given(st.builds(Layout, st.just("hash"), st.none() | NAMES, st.none() | RELATIONS) | st.sampled_from([ONE, ALL]))
+HOT = st.lists(st.integers(0, (1 << 32) - 1), max_size=3).map(tuple)
+
+
+@given(st.builds(Layout, st.just("hash"), st.none() | NAMES, st.none() | RELATIONS, HOT) | st.sampled_from([ONE, ALL]))
 def test_layout_round_trip(layout: Layout) -> None:
     assert LAYOUT.loads(LAYOUT.dumps(layout)) == layout
 

@@ -17,6 +17,7 @@ from clash.coordinator.control.job import JobSpec, ProgramRecord
 from clash.coordinator.control.setup import Setup
 from clash.coordinator.lifecycle import backfill, retention, store_history
 from clash.coordinator.lifecycle.store_history import Introduction
+from clash.plan.physical import ProbeStep
 from clash.plan.topology import ProbeRule, Topology
 from clash.plan.visibility import VisibilityBounds
 from clash.protocol import containers
@@ -54,6 +55,15 @@ def _never_dropped() -> AbstractContextManager[Any]:
         return replace(made, stores=replace(made.stores, introduced=begun))
 
     return patch.object(coordinator, "begin_generation", broken)
+
+
+def _all_answer_for_hot_rows() -> AbstractContextManager[Any]:
+    real = StoredContainer.visible
+
+    def broken(stored: StoredContainer, step: ProbeStep, rows: Any) -> Any:
+        return real(stored, replace(step, own_rows_only=step.own_rows_only and step.broadcast), rows)
+
+    return patch.object(StoredContainer, "visible", broken)
 
 
 def _rewritten_stay() -> AbstractContextManager[Any]:
@@ -190,6 +200,7 @@ BROKEN: dict[str, Callable[[], AbstractContextManager[Any]]] = {
     "a branch reads what was completed later": lambda: _rules(before=None),
     "the rows of other workers count": lambda: patch.object(StoredContainer, "own", lambda stored, rows=None: None),
     "only the own slot is read": _own_slot_alone,
+    "every worker answers for rows with hot keys": _all_answer_for_hot_rows,
     "rewritten containers stay": _rewritten_stay,
     "copies are rewritten one by one": _one_copy_of_several,
     "rows that move are there twice": lambda: patch.object(stores, "after_relayout", lambda record, moved: record),

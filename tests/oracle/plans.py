@@ -4,9 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import lru_cache
 from itertools import combinations
 from random import Random
 
+import pyarrow as pa
+
+from clash.columnar.slots import key_hashes
+from clash.expressions import arrow_type
 from clash.model.layout import ALL, ONE, Layout
 from clash.model.query import SubJoin
 from clash.model.relation import Relation
@@ -14,6 +19,8 @@ from clash.model.stream import Stream
 from clash.model.types import is_atomic
 from clash.optimizer import Plan, validate
 from clash.plan.logical import ProbeOrder, Step, StoreKey, StorePlan
+
+from .schemas import values_of
 
 Links = frozenset[frozenset[Relation]]
 
@@ -38,6 +45,8 @@ class _Drawn:
         # in a fixed order: a set of them has another one in each process
         self.mirs = [key for key in sorted(self._candidates(), key=_order) if rng.random() < share]
         self.feeding: list[StoreKey] = []
+        self.hot = Random(hash(rng.getstate()))  # of its own, so that the other choices of a seed do not depend on it
+        self.skewed = self.hot.choice([0.0, 0.7])
 
     def _candidates(self) -> set[StoreKey]:
         found = set()
@@ -93,7 +102,7 @@ class _Drawn:
     def _use(self, key: StoreKey) -> tuple[Layout, ...]:
         if key not in self.layouts:
             count = 2 if self.rng.random() < self.many else 1
-            self.layouts[key] = tuple(dict.fromkeys(self._layout(key) for _ in range(count)))
+            self.layouts[key] = tuple(dict.fromkeys(self._with_hot_keys(key, self._layout(key)) for _ in range(count)))
             if key.join is not None:
                 self.feeding.append(key)
         return self.layouts[key]
@@ -120,6 +129,26 @@ class _Drawn:
                 columns = sorted(keys) if kind == "key" else _hashable(self.streams[relation.stream])
                 found += [Layout("hash", column) for column in columns]
         return self.rng.choice(found) if found else ONE
+
+    def _with_hot_keys(self, key: StoreKey, layout: Layout) -> Layout:
+        """At times some of the values that the partitioning column may have are spread."""
+        if layout.column is None or self.hot.random() >= self.skewed:
+            return layout
+        stream = self.streams[str(key.stream) if layout.relation is None else layout.relation.stream]
+        kind = stream.type_of(layout.column)
+        if stream.is_table or kind is None:
+            return layout
+        return layout._replace(hot=tuple(sorted(one for one in _hashes(kind) if self.hot.random() < 0.6)))
+
+
+@lru_cache
+def _hashes(kind: str) -> list[int]:
+    """The hashes of the values that a column of the type may have."""
+    try:
+        values = pa.array(values_of(kind), arrow_type(kind))
+    except (pa.ArrowInvalid, pa.ArrowTypeError):
+        return []
+    return sorted({int(one) for one in key_hashes(values, "UTC")[0]})
 
 
 def _hashable(stream: Stream) -> list[str]:

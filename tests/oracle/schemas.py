@@ -111,6 +111,12 @@ def random_schema(rng: Random) -> Schema:
     return Schema(tuple(streams), domain, values, *_random_clock(rng))
 
 
+def values_of(kind: str) -> list[Any]:
+    """All values that columns of a type may hold."""
+    keys = [_as(value, kind) for kinds, values in _DOMAINS if kind in kinds for value in values]
+    return keys + [value for payload, values in PAYLOAD.values() if payload == kind for value in values]
+
+
 def _as(value: Any, kind: str) -> Any:
     """A number of a mixed domain, as the column's type holds it."""
     if kind.startswith("decimal"):

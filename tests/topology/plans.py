@@ -119,8 +119,9 @@ def _layouts(text: str) -> tuple[Layout, ...]:
 
 
 def layout(text: str) -> Layout:
-    """The layout that plans write as `1`, `*`, `~`, `a` or, in an intermediate store, `S.a`."""
+    """The layout that plans write as `1`, `*`, `~`, `a` or, in an intermediate store, `S.a`; `a+7+9` has the hot hashes 7 and 9."""
     if text in ("1", "*"):
         return Layout("one" if text == "1" else "all")
+    text, *hot = text.split("+")
     relation, _, column = text.rpartition(".")
-    return Layout("hash", None if column == "~" else column, Relation(relation) if relation else None)
+    return Layout("hash", None if column == "~" else column, Relation(relation) if relation else None, tuple(map(int, hot)))

@@ -6,9 +6,10 @@ from functools import lru_cache
 from itertools import product
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
-from clash.columnar.slots import slots
+from clash.columnar.slots import hot_rows, key_hashes, slots
 from clash.model.layout import Layout
 from clash.protocol.containers import ContainerRecord, LayoutVersion
 from clash.workers.older_layouts import containers_for_worker
@@ -17,8 +18,9 @@ from clash.workers.stores import WorkerStores
 from ..topology.plans import by_hand, layout
 from .batches import Checkpoint, arrival, checkpoint, new_uri, seen, stored, stream
 
-LAYOUTS = ("a", "b", "~", "1", "*")
-SEVERAL = ("a *", "* a", "b ~", "1 a")  # as many copies
+HOT = "a+" + "+".join(sorted((str(one) for one in key_hashes(pa.array([1, 3, 6]), "UTC")[0]), key=int))
+LAYOUTS = ("a", "b", "~", "1", "*", HOT)
+SEVERAL = ("a *", "* a", "b ~", "1 a", f"{HOT} a")  # as many copies
 WORKERS = (1, 2, 3, 4, 6)
 NUMBERS = range(40)
 URI = new_uri()
@@ -40,7 +42,9 @@ def owners(today: Layout, workers: int) -> list[set[int]]:
     if today.column is None:
         return [{number % workers} for number in NUMBERS]
     block = stored(laid_out("a", 1, 1), "s_S", NUMBERS, a=A, b=B)
-    return [{int(slot)} for slot in slots(block.columns[f"S.{today.column}"], workers, "UTC")]
+    keys = block.columns[f"S.{today.column}"]
+    hot = hot_rows(keys, today.hot, "UTC").tolist() if today.hot else [False] * len(NUMBERS)
+    return [{number % workers if hot[number] else int(slot)} for number, slot in enumerate(slots(keys, workers, "UTC"))]
 
 
 @lru_cache
@@ -122,6 +126,9 @@ def opened(before: str, slots: int, today: str, workers: int, worker: int) -> li
         ("a", 3, "a", 2, [[0, 1], [1, 2]]),
         ("a", 3, "b", 2, [[0, 1, 2], [0, 1, 2]]),
         ("~", 3, "~", 2, [[0, 1, 2], [0, 1, 2]]),  # arrivals are dealt out, not divided into ranges
+        (HOT, 4, HOT, 2, [[0, 1, 2, 3], [0, 1, 2, 3]]),  # rows with hot keys are in any slot
+        (HOT, 4, "a", 2, [[0, 1, 2, 3], [0, 1, 2, 3]]),
+        ("a", 4, HOT, 2, [[0, 1, 2, 3], [0, 1, 2, 3]]),
         ("a", 3, "1", 2, [[0, 1, 2], []]),
         ("a", 3, "*", 2, [[0, 1, 2], [0, 1, 2]]),
         ("*", 3, "a", 4, [[0], [1], [2], [0]]),  # every slot has all rows; readers are spread over them

@@ -95,6 +95,14 @@ def _hash_slots(words: Any, valid: Any, count: Any) -> Any:
     return slots
 
 
+@kernel
+def _hash_keys(words: Any) -> Any:
+    hashes = np.empty(words.size, np.uint32)
+    for i in range(words.size):
+        hashes[i] = np.uint32(_mix(np.uint64(words[i]) + _SEED) >> _32)
+    return hashes
+
+
 def hash_bytes(offsets: NDArray[np.int32], data: NDArray[np.uint8]) -> Int64s:
     """A hash of each value `data[offsets[i]:offsets[i + 1]]`."""
     words: Int64s = _hash_bytes(kernel_view(offsets, np.int32), kernel_view(data, np.uint8))
@@ -117,3 +125,9 @@ def hash_slots(words: Int64s, valid: NDArray[np.bool_] | None, count: int) -> ND
     """A slot number below `count` for each word, by its hash; 0 where the word is not valid."""
     slots: NDArray[np.int32] = _hash_slots(kernel_view(words, np.int64), flags_or_empty(valid), np.uint64(count))
     return slots
+
+
+def hash_keys(words: Int64s) -> NDArray[np.uint32]:
+    """The part of each word's hash that `hash_slots` takes as a fraction."""
+    hashes: NDArray[np.uint32] = _hash_keys(kernel_view(words, np.int64))
+    return hashes

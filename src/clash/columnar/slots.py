@@ -15,7 +15,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from clash.columnar.arrow_views import validity
-from clash.columnar.hashing import hash_slots
+from clash.columnar.hashing import hash_keys, hash_slots
 from clash.columnar.key_words import column_words
 from clash.columnar.numba_kernel import kernel, kernel_view
 
@@ -44,6 +44,18 @@ def slots(column: pa.Array, count: int, timezone: str) -> Int32s:
     if count == 1:
         return np.zeros(len(column), np.int32)
     return hash_slots(column_words(column, _comparison_type(column.type), timezone), validity(column), count)
+
+
+def key_hashes(column: pa.Array, timezone: str) -> tuple[NDArray[np.uint32], NDArray[np.bool_] | None]:
+    """The hash of every value that decides its slot, whatever the number of slots; and which values are not NULL, None for all."""
+    return hash_keys(column_words(column, _comparison_type(column.type), timezone)), validity(column)
+
+
+def hot_rows(column: pa.Array, hot: tuple[int, ...], timezone: str) -> NDArray[np.bool_]:
+    """The rows whose value has one of these hashes; NULL has none."""
+    hashes, valid = key_hashes(column, timezone)
+    found: NDArray[np.bool_] = np.isin(hashes, np.array(hot, np.uint32))
+    return found if valid is None else found & valid
 
 
 def split(slots: Int32s, count: int) -> tuple[Int32s, NDArray[np.int64]]:

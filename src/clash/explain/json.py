@@ -119,4 +119,5 @@ def _store(store: StorePlan, shares: Shares) -> dict[str, Any]:
 
 
 def _layout(layout: Layout) -> list[Any]:
-    return [layout.kind, layout.column, None if layout.relation is None else [*layout.relation]]
+    relation = None if layout.relation is None else [*layout.relation]
+    return [layout.kind, layout.column, relation, *([list(layout.hot)] if layout.hot else [])]

@@ -23,7 +23,7 @@ def _signs(plan: LogicalPlan) -> dict[str, str]:
     """Sign → meaning."""
     arrows = {arrow(step, plan.workers) for order in plan.probe_orders for step in order.steps}
     layouts = {layout for store in plan.stores for layout in store.layouts}
-    hash_columns = sorted(layout.column for layout in layouts if layout.kind == "hash" and layout.column is not None)
+    hash_columns = sorted(layout.column for layout in layouts if layout.kind == "hash" and layout.column is not None and not layout.hot)
     signs = {}
     if CROSSES in arrows:
         signs[CROSSES] = "then probes" if plan.workers == 1 else "goes to one worker and probes there"
@@ -33,6 +33,9 @@ def _signs(plan: LogicalPlan) -> dict[str, str]:
         signs[BROADCAST] = f"goes to all {plan.workers} workers, because the key is not known yet"
     if hash_columns:
         signs[f"[{hash_columns[0]}]"] = f"partitioned by hash of {hash_columns[0]}"
+    with_hot = sorted(str(layout) for layout in layouts if layout.hot)
+    if with_hot:
+        signs[f"[{with_hot[0]}]"] = "rows with its most frequent values are spread; tuples that look for one go to all workers"
     if any(layout.kind == "hash" and layout.column is None for layout in layouts):
         signs["[~]"] = "distributed evenly"
     if ONE in layouts:

@@ -122,7 +122,10 @@ def layout_text(layout: Layout, workers: int) -> str:
         return "a copy on every worker" if workers > 1 else "on the one worker"
     if layout.kind == "one":
         return "on one worker"
-    return "by arrival" if layout.column is None else f"by {layout}"
+    if layout.column is None:
+        return "by arrival"
+    by = f"by {layout._replace(hot=())}"
+    return f"{by}, {len(layout.hot)} frequent {'value' if len(layout.hot) == 1 else 'values'} spread" if layout.hot else by
 
 
 def _store_name(store: Store) -> str:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple
+from typing import Annotated, Literal, NamedTuple
 
+from clash.codec import LATER
 from clash.model.relation import Relation
 
 LayoutKind = Literal["hash", "one", "all"]
@@ -19,13 +20,23 @@ class Layout(NamedTuple):
     relation: Relation | None = None
     """The relation that `column` belongs to, in the store of an intermediate result; None in the store of a stream."""
 
+    hot: Annotated[tuple[int, ...], LATER] = ()
+    """Hashes of values of `column` (`clash.columnar.slots`), ascending: rows with such a value are spread over all workers by arrival
+    number, and a tuple that looks for them goes to every worker. Hash layouts with a column alone have some."""
+
     def __str__(self) -> str:
-        """The notation of plans: `1`, `*`, `~` for hash by arrival, otherwise the column."""
+        """The notation of plans: `1`, `*`, `~` for hash by arrival, otherwise the column, and how many of its values are spread."""
         if self.kind != "hash":
             return "1" if self.kind == "one" else "*"
         if self.column is None:
             return "~"
-        return self.column if self.relation is None else f"{self.relation}.{self.column}"
+        column = self.column if self.relation is None else f"{self.relation}.{self.column}"
+        return f"{column} +{len(self.hot)} hot" if self.hot else column
+
+
+def slot_of(key: int, workers: int) -> int:
+    """The worker of the rows under a hash layout whose value has this hash."""
+    return key * workers >> 32
 
 
 ONE = Layout("one")

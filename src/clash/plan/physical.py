@@ -176,7 +176,9 @@ class ProbeStep:
     broadcast: bool
     """Whether every worker gets the same block, so that each counts its share of it."""
     own_rows_only: bool
-    """Whether every worker probes with the same block and each answers for the stored rows that are its own."""
+    """Whether every worker probes with the same tuples, all or those with hot keys, and each answers for the stored rows of its own."""
+    spread: Address | None = None
+    """The address of the tuples, where every worker gets those with hot keys: each counts its share of these."""
 
 
 @dataclass(frozen=True)

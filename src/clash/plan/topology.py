@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal, NamedTuple
+from typing import Annotated, Literal, NamedTuple
 
+from clash.codec import LATER
 from clash.model.expressions import Expr
 from clash.model.layout import Layout
 from clash.model.query import Query, SubJoin
@@ -64,10 +65,14 @@ class Address(NamedTuple):
     (a row into its store; a tuple into a replicated store, together with its own copy). `all`: every worker, because the key of the layout
     is unknown, or because the store is replicated and being filled. `one`: the worker that has all of the store, the same for all such
     stores. `any`: one worker, no matter which (by arrival; the one where it is).
+
+    Tuples of which the attribute has a `hot` hash go elsewhere: under `key` to every worker, because the rows that they look for are on all
+    of them; under `home` to the worker that their arrival names.
     """
 
     kind: AddressKind
     attribute: Attribute | None = None
+    hot: Annotated[tuple[int, ...], LATER] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -62,6 +62,10 @@ def _validate_edge(topology: Topology, edge: Edge, store: Store) -> None:
             raise PlanError(f"{edge.label} goes back in time, from {previous.position} to {edge.position}")
         if not edge.stays and edge.position.round == previous.position.round:
             raise PlanError(f"{edge.label} crosses the network within round {edge.position.round}")
+    if edge.layout.hot and store.stream in topology.tables:
+        raise PlanError(f"{edge.label} wants {store.id}[{edge.layout}], but rows of a table have no arrival to be spread by")
+    if edge.address.hot != edge.layout.hot and edge.address.kind in ("key", "home") and edge.layout.kind == "hash":
+        raise PlanError(f"{edge.label} is sent by other hot keys than {store.id}[{edge.layout}] spreads")
     key = edge.address.attribute
     if key is not None and key not in edge.columns and not (edge.carries is None and key.column == _time_column(topology, store)):
         raise PlanError(f"{edge.label} is addressed by {key}, which does not travel")

@@ -108,14 +108,17 @@ def _backfill_source(topology: Topology, origin: Origin) -> BackfillSource | Non
 def _send_along(groups: Groups) -> None:
     """Tuples that any worker may take go along with a block that leaves in one copy in the same round anyway."""
     for key in [key for key in groups if key[1] == "any"]:
-        other = next((k for k in groups if k != key and k[0] == key[0] and k[1] in ("key", "one") and k[-1] == key[-1]), None)
+        other = next((k for k in groups if k != key and k[0] == key[0] and k[1] in ("key", "home", "one") and k[-1] == key[-1]), None)
         if other is not None:
             groups[other] += groups.pop(key)
 
 
 def _destination(address: Address, raw: bool) -> tuple[object, ...]:
     """Equal for addresses that lead every tuple to the same workers. NULL keys match nothing wherever they go, so `key` and `home` are
-    one. A raw tuple has no role yet: the same column of any relation of its stream is the same key."""
-    if address.attribute is not None:
-        return "key", stored_name(address.attribute) if raw else str(address.attribute)
-    return (address.kind,)
+    one where no key is hot. A raw tuple has no role yet: the same column of any relation of its stream is the same key."""
+    if address.attribute is None:
+        return (address.kind,)
+    name = stored_name(address.attribute) if raw else str(address.attribute)
+    if not address.hot:
+        return "key", name
+    return "holders" if address.kind == "key" else "home", name, address.hot

@@ -210,7 +210,8 @@ def _step(topology: Topology, types: AttributeTypes, rule: ProbeRule) -> ProbeSt
         local=local,
         channels=tuple(step_channels(topology, types, leaving)),
         broadcast=edge.address.kind == "all",
-        own_rows_only=edge.address.kind == "all" and edge.layout.kind == "hash",
+        own_rows_only=(edge.address.kind == "all" and edge.layout.kind == "hash") or bool(edge.address.hot),
+        spread=edge.address if edge.address.kind == "key" and edge.address.hot else None,
     )
 
 

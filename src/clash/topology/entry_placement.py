@@ -59,7 +59,7 @@ def _matching_layout(
     """The layout of the origin's own store that puts a tuple on the worker where `layout` puts the rows of `join` by `target`."""
     if layout == ONE:
         return ONE if ONE in located else None
-    if target is None:
+    if target is None or layout.hot:
         return None
     equal = equal_attributes(target, join, streams)
-    return next((own for own in located if own.column is not None and Attribute(order.origin, own.column) in equal), None)
+    return next((own for own in located if own.column is not None and not own.hot and Attribute(order.origin, own.column) in equal), None)

@@ -6,6 +6,8 @@ Invariant: a location is recorded only where it is certain, because steps that s
   are. After a broadcast the results are where the stored rows were.
 - Tuples at ingest have no location yet; sending them where the copy for their own store goes costs nothing.
 - All stores with the layout `one` are on the same worker.
+- Where the layout of a store spreads hot keys, no hash names the worker of a row: what is stored there never stays, and results of a probe
+  into it have no location, although each is on one worker.
 - What is on every worker is probed by each worker for itself. It may be answered, or stored under another layout than `all`, only after a
   probe into a partitioned store has put each result on one worker.
 """
@@ -96,14 +98,18 @@ def _reach_step(node: Node, parent: Node, location: Location, layouts: Layouts, 
     target = partition_attribute(node.layout, node.adds)
     if target is None:
         return _Route(Address("all"), False, None)
-    stored_at = equal_attributes(target, node.bound, streams)
+    stored_at = None if node.layout.hot else equal_attributes(target, node.bound, streams)
     # Where several classes contain the target, one that compares without rounding is the better address.
     links = sorted(links_between(node.bound, parent.bound, node.adds), key=lambda link: not is_exact(link.equal, streams))
     key = next((link.bound for link in links if target in link.equal), None)
     if key is None:
         return _Route(Address("all"), False, stored_at)
+    if stored_at is None:
+        return _Route(Address("key", key, node.layout.hot), False, None)
     if at_ingest:
-        stays = any(layout.column is not None and Attribute(node.origin, layout.column) in stored_at for layout in origin_layouts)
+        stays = any(
+            layout.column is not None and not layout.hot and Attribute(node.origin, layout.column) in stored_at for layout in origin_layouts
+        )
     else:
         widened = _widen(location, node.bound, streams)
         stays = isinstance(widened, frozenset) and target in widened
@@ -117,7 +123,7 @@ def _after_local_probe(node: Node, layout: Layout, adds: SubJoin, streams: Strea
     if layout == ONE:
         return ONE_WORKER
     target = partition_attribute(layout, adds)
-    return equal_attributes(target, node.bound, streams) if target is not None else None
+    return equal_attributes(target, node.bound, streams) if target is not None and not layout.hot else None
 
 
 def _enter_replicated(node: Node, streams: Streams) -> _Route:
@@ -126,8 +132,8 @@ def _enter_replicated(node: Node, streams: Streams) -> _Route:
         return _Route(Address("any"), False, None)
     if node.entry_layout == ONE:
         return _Route(Address("one"), True, ONE_WORKER)
-    attribute = Attribute(node.origin, str(node.entry_layout.column))
-    return _Route(Address("home", attribute), True, equal_attributes(attribute, node.bound, streams))
+    attribute, hot = Attribute(node.origin, str(node.entry_layout.column)), node.entry_layout.hot
+    return _Route(Address("home", attribute, hot), True, None if hot else equal_attributes(attribute, node.bound, streams))
 
 
 def _widen(location: Location, bound: SubJoin, streams: Streams) -> Location:
@@ -153,4 +159,4 @@ def _reach_mir(layout: Layout, join: SubJoin, location: Location) -> tuple[Addre
     attribute = partition_attribute(layout, join)
     if attribute is None:
         return Address("any"), False
-    return Address("home", attribute), isinstance(location, frozenset) and attribute in location
+    return Address("home", attribute, layout.hot), isinstance(location, frozenset) and attribute in location and not layout.hot

@@ -145,4 +145,4 @@ def _base_address(layout: Layout, store: Store) -> Address:
         return Address("one")
     if layout.column is None:
         return Address("any")
-    return Address("home", Attribute(Relation(str(store.stream)), layout.column))
+    return Address("home", Attribute(Relation(str(store.stream)), layout.column), layout.hot)

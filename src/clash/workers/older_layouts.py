@@ -35,7 +35,7 @@ def _slot_range(layout: Layout, slots: int, today: Layout, workers: int, worker:
     if layout == ALL:
         slot = worker % slots  # every slot has all rows
         return slot, slot, True
-    if layout == today and layout.column is not None:
+    if layout == today and layout.column is not None and not layout.hot:  # rows with hot keys are anywhere
         # Slots are ranges of the hash: however many there are, those that overlap with a worker's range are neighbours.
         return worker * slots // workers, ((worker + 1) * slots - 1) // workers, slots % workers != 0
     return 0, slots - 1, True

@@ -16,13 +16,14 @@ import numpy as np
 import pyarrow as pa
 
 from clash.columnar.block import Block, as_time_column, deadlines, rows_where
+from clash.columnar.slots import hot_rows
 from clash.errors import DataError, StateError, with_context
 from clash.expressions import evaluate
 from clash.model.block_columns import ARRIVAL, DEADLINE, EARLIEST, EVENT_TIME, LATEST, part_event_time, stored_name
 from clash.model.expressions import Col
 from clash.model.query import query_of
 from clash.model.relation import Attribute
-from clash.plan.physical import Channel, OriginEntry
+from clash.plan.physical import Channel, OriginEntry, ProbeStep
 from clash.protocol.batch import BatchSpec
 from clash.protocol.messages import (
     REPORT_KIND,
@@ -174,7 +175,7 @@ class _RoundTask:
         step = self.plan.steps[label]
         with self._timed("store"):
             containers = self.stores.open(self.plan.copies[step.store, step.copy])
-        self._count(label, block.rows / (self.spec.tasks if step.broadcast else 1), 0)  # a broadcast block is counted once in all
+        self._count(label, self._own_share(step, block), 0)
         if not containers or not block.rows:
             return
         pieces = probe_step(self.plan, step, block, containers, self.spec.tuning.block_rows)
@@ -199,6 +200,15 @@ class _RoundTask:
                     self._enqueue(child, piece)
                 else:
                     yield from self._probe(child, piece, phase)
+
+    def _own_share(self, step: ProbeStep, block: Block) -> float:
+        """The number of probing tuples, of which those that every worker gets are counted once in all."""
+        if step.broadcast:
+            return block.rows / self.spec.tasks
+        if step.spread is None or self.spec.tasks == 1:
+            return block.rows
+        hot = int(hot_rows(block.columns[str(step.spread.attribute)], step.spread.hot, self.spec.timezone).sum())
+        return block.rows - hot + hot / self.spec.tasks
 
     def _count(self, label: str, probes: float, matches: float) -> None:
         before = self.probes.get(label, ProbeCount(0.0, 0.0))

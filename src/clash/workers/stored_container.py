@@ -11,15 +11,15 @@ import pyarrow as pa
 from clash.columnar.block import Block, Bools, Ints, Rows, as_time_column, from_batch, rows_where
 from clash.columnar.index import Index, build_index
 from clash.columnar.key_words import key_words
-from clash.columnar.slots import slots
 from clash.model.block_columns import ARRIVAL, EARLIEST, EVENT_TIME, stored_name
+from clash.model.layout import Layout
 from clash.model.relation import Attribute
 from clash.plan.physical import ProbeStep, StoreCopy
 from clash.protocol.containers import ContainerRecord
 from clash.state.container import read_container
 from clash.state.storage import Storage
 from clash.workers.loaded_plan import LoadedPlan
-from clash.workers.routing import arrival_slots
+from clash.workers.routing import home_slots
 
 
 class OpenFile:
@@ -28,7 +28,7 @@ class OpenFile:
     def __init__(self, batch: pa.RecordBatch, indexes: Mapping[str, Index]) -> None:
         self.block = from_batch(batch)
         self.indexes = dict(indexes)
-        self.own_rows: dict[tuple[str, int, int], Bools] = {}
+        self.own_rows: dict[tuple[Layout, int, int], Bools] = {}
         self.parts: dict[tuple[str, int, int], tuple[OpenFile, Rows]] = {}  # of a table's file, see `table_rows`
         self.live: Bools | None = None  # of a file that lists removed rows, see `table_rows`
 
@@ -100,15 +100,15 @@ class StoredContainer:
         """Which of the rows (all where none are given) today's layout gives to the worker; None where it gives it all of them."""
         if self.worker is None:
             return None
-        key = (str(self.copy.layout), self.plan.topology.workers, self.worker)
+        key = (self.copy.layout, self.plan.topology.workers, self.worker)
         if key not in self.file.own_rows:
             self.file.own_rows[key] = self._slots() == self.worker
         own = self.file.own_rows[key]
         return own if rows is None else own[rows]
 
     def _slots(self) -> Rows:
-        workers, column = self.plan.topology.workers, self.copy.partition_column
-        return arrival_slots(self.block, workers) if column is None else slots(self.column(column), workers, self.plan.timezone)
+        keys = None if self.copy.partition_column is None else self.column(self.copy.partition_column)
+        return home_slots(self.block, keys, self.copy.layout.hot, self.plan.topology.workers, self.plan.timezone)
 
 
 def stored_column(plan: LoadedPlan, copy: StoreCopy, block: Block, attribute: Attribute) -> pa.Array:
