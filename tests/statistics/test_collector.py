@@ -6,11 +6,13 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from clash.columnar.slots import key_hashes
 from clash.model.stream import Stream
 from clash.sql import parse_queries
 from clash.statistics import Collected, Collector, build_collection_spec, merge
 from clash.statistics.collected import COLLECTED, MAX_SAMPLE_ROWS, MIN_SAMPLE_KEYS
-from clash.statistics.collector import FULL_ROWS
+from clash.statistics.collector import FREQUENT_ROWS, FULL_ROWS
+from clash.statistics.frequent_keys import MAX_LISTED
 from clash_bench.tpch_queries import TABLES, first_queries, tpch_streams
 
 from .simulated_run import Run, as_block
@@ -178,3 +180,27 @@ def test_hints_of_earlier_tasks() -> None:
 def test_a_histogram_of_another_version_is_rejected() -> None:
     with pytest.raises(ValueError, match="a histogram of 2 buckets"):
         Collected(histograms={("S", "a bigint"): np.zeros(2, np.int64)})
+
+
+@pytest.mark.parametrize(("rows", "blocks"), [(20_000, 1), (20_000, 50), (200_000, 8)])
+def test_frequent_keys_have_the_share_that_they_have_in_the_stream(rows: int, blocks: int) -> None:
+    rng = np.random.default_rng(rows + blocks)
+    queries, _ = parse_queries({"q": QUERY}, STREAMS)
+    spec = build_collection_spec(queries, STREAMS)
+    shares = 1 / np.arange(1, 5_001) ** 1.5
+    keys = rng.choice(5_000, rows, p=shares / shares.sum())
+    block = as_block("S", {"a": pa.array(keys), "b": pa.array(rng.integers(0, 100_000, rows).astype(str), mask=keys == 7)}, 0)
+    parts = []
+    for at in np.array_split(np.arange(rows, dtype=np.int32), blocks):
+        collector = Collector(spec, "UTC")
+        collector.add("S", block.take(at))
+        parts.append(COLLECTED.decode(COLLECTED.encode(collector.collected())))
+    merged = merge(parts).frequent
+    hashes = key_hashes(pa.array(np.arange(6), pa.int16()), "UTC")[0].tolist()  # the type does not matter
+    assert merged["S", "a"].rows == rows
+    for key, one in enumerate(hashes):
+        share = np.count_nonzero(keys == key) / rows
+        error = np.sqrt(share * (1 - share) / FREQUENT_ROWS)  # of what is counted in a single block
+        assert merged["S", "a"].counts[one] / rows == pytest.approx(share, abs=4 * error)
+    assert len(merged["S", "a"].counts) <= MAX_LISTED
+    assert not merged["S", "b"].counts  # no key of it is frequent

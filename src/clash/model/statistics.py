@@ -41,6 +41,8 @@ class Statistics:
     distinct: Mapping[str, float] = field(default_factory=dict)
     """How many different values a column has, `{"R.a": 25}`: of two columns with the most, one pair in so many is equal, unless
     `selectivities` say otherwise."""
+    frequent: Mapping[str, Mapping[int, float]] = field(default_factory=dict)
+    """The most frequent values of a column, as measured: by hash of the value (`clash.columnar.slots`), its share of the tuples."""
 
     def __post_init__(self) -> None:
         for name, table, example in (
@@ -48,6 +50,7 @@ class Statistics:
             ("selectivities", self.selectivities, '{"R.a = S.a": 0.01}'),
             ("sizes", self.sizes, '{("S", "T"): 150}'),
             ("distinct", self.distinct, '{"R.a": 25}'),
+            ("frequent", self.frequent, '{"R.a": {3735928559: 0.4}}'),
         ):
             if not isinstance(table, Mapping) or (name != "sizes" and not all(isinstance(key, str) for key in table)):
                 raise OptionError(f"{name} are not a table of numbers by name", repr(table)[:200], f"write {name}={example}")
@@ -62,6 +65,13 @@ class Statistics:
             raise OptionError("a selectivity is above 1", f"{worst[0]}: {worst[1]}", "write the share of pairs that match, 0 to 1")
         for column, values in self.distinct.items():
             _number("number of values", column, values)
+        for column, shares in self.frequent.items():
+            if not isinstance(shares, Mapping) or not all(type(value) is int and 0 <= value < 1 << 32 for value in shares):
+                raise OptionError("frequent keys are not a table of shares by hash", f"{column}: {shares!r}"[:200], "leave them out")
+            for value, share in shares.items():
+                _number("share", f"{column}, {value}", share)
+            if sum(shares.values()) > 1 + 1e-6:
+                raise OptionError("frequent keys have more than all tuples", column, "leave them out")
         sizes = {}
         for key, size in self.sizes.items():
             canonical = _size_key(key)
@@ -90,6 +100,9 @@ class Statistics:
         """Tables for people, each cut off after its first lines."""
         parts = [("tuples in the window", self.rates), ("share that matches", self.selectivities), ("different values", self.distinct)]
         parts.append(("rows of a join", {" AND ".join(key) if by_predicates(key) else " ⋈ ".join(key): n for key, n in self.sizes.items()}))
+        parts.append(
+            ("share of the most frequent value", {column: max(shares.values(), default=0.0) for column, shares in self.frequent.items()})
+        )
         lines = []
         for title, table in parts:
             shown = sorted(table.items(), key=lambda item: item[0] if title != "rows of a join" else "")[:_MAX_LINES]
@@ -107,12 +120,13 @@ class Statistics:
             "default_selectivity": self.default_selectivity,
             "sizes": [[list(key), size] for key, size in self.sizes.items()],
             **({"distinct": dict(self.distinct)} if self.distinct else {}),
+            **({"frequent": {column: [*map(list, shares.items())] for column, shares in self.frequent.items()}} if self.frequent else {}),
         }
 
     @staticmethod
     def from_json(data: Mapping[str, Any]) -> Statistics:
         """Statistics from the parsed content of a file, which users may have written by hand."""
-        allowed = {"rates", "selectivities", "default_rate", "default_selectivity", "sizes", "distinct"}
+        allowed = {"rates", "selectivities", "default_rate", "default_selectivity", "sizes", "distinct", "frequent"}
         if not isinstance(data, Mapping) or set(data) - allowed:
             odd = sorted(set(data) - allowed) if isinstance(data, Mapping) else type(data).__name__
             raise OptionError("not a statistics file", f"unexpected {odd}", f"keys are {', '.join(sorted(allowed))}")
@@ -121,6 +135,11 @@ class Statistics:
             fields["sizes"] = {tuple(key): size for key, size in data.get("sizes", [])}
         except (TypeError, ValueError):
             raise OptionError("sizes are not in order", repr(data["sizes"]), 'write "sizes": [[["S", "T"], 150]]') from None
+        try:
+            fields["frequent"] = {column: dict(pairs) for column, pairs in data.get("frequent", {}).items()}
+        except (AttributeError, TypeError, ValueError):
+            hint = 'write "frequent": {"R.a": [[7, 0.4]]}'
+            raise OptionError("frequent keys are not in order", repr(data["frequent"])[:200], hint) from None
         for key in ("rates", "selectivities", "distinct"):
             if not isinstance(fields.get(key, {}), Mapping):
                 raise OptionError(f"{key} is not a table of numbers", repr(fields[key]), f'write "{key}": {{"R": 100}}')

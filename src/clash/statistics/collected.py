@@ -1,7 +1,8 @@
 """What the tasks of one or more batches have collected: counts, histograms and samples that add up.
 
-Invariant: merging in any order gives the same counts and histograms. Parts that were collected under other queries merge too: a histogram
-is named by column and type, and a sample whose layout (keys and predicates) has changed starts anew.
+Invariant: merging in any order gives the same counts and histograms; of frequent keys, as far as none is dropped from a full list. Parts
+that were collected under other queries merge too: a histogram is named by column and type, and a sample whose layout (keys and predicates)
+has changed starts anew.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clash.codec import Codec
+from clash.statistics.frequent_keys import FrequentKeys, merge_frequent
 from clash.statistics.kernels import BUCKETS
 from clash.statistics.sample import Sample, SampleLayout, merge_samples
 from clash.statistics.time_spans import Spans, merge_spans
@@ -59,6 +61,8 @@ class Collected:
     """By stream and text of the predicate."""
     samples: Mapping[tuple[str, str | None], Sample] = field(default_factory=dict)
     """By stream and the key that the sample is on."""
+    frequent: Mapping[tuple[str, str], FrequentKeys] = field(default_factory=dict)
+    """By stream and column."""
 
     def __post_init__(self) -> None:
         for counts in self.histograms.values():
@@ -73,6 +77,7 @@ class Collected:
             {key: counts for key, counts in self.histograms.items() if key[0] in names},
             {key: counts for key, counts in self.passes.items() if key[0] in names},
             {key: sample for key, sample in self.samples.items() if key[0] in names},
+            {key: keys for key, keys in self.frequent.items() if key[0] in names},
         )
 
 
@@ -86,6 +91,7 @@ def merge(parts: Iterable[Collected]) -> Collected:
     passes: dict[tuple[str, str], PredicateCounts] = {}
     samples: dict[tuple[str, str | None], list[Sample]] = {}
     layouts: dict[str, SampleLayout] = {}
+    frequent: dict[tuple[str, str], list[FrequentKeys]] = {}
     for part in parts:
         for name, counts in part.streams.items():
             streams[name] = streams.get(name, StreamCounts()).plus(counts)
@@ -93,6 +99,8 @@ def merge(parts: Iterable[Collected]) -> Collected:
             histograms[key] = histograms[key] + histogram if key in histograms else histogram
         for key, passed in part.passes.items():
             passes[key] = passes.get(key, PredicateCounts()).plus(passed)
+        for key, keys in part.frequent.items():
+            frequent.setdefault(key, []).append(keys)
         for (name, on), sample in part.samples.items():
             samples.setdefault((name, on), []).append(sample)
             layouts[name] = sample.layout
@@ -101,4 +109,4 @@ def merge(parts: Iterable[Collected]) -> Collected:
         for (name, on), of_key in samples.items()
         if of_key[-1].layout == layouts[name]
     }
-    return Collected(streams, histograms, passes, merged)
+    return Collected(streams, histograms, passes, merged, {key: merge_frequent(of_key) for key, of_key in frequent.items()})

@@ -23,6 +23,8 @@ from clash.model.expressions import Col, Expr
 from clash.model.expressions import columns as columns_of
 from clash.plan.collection_spec import CollectionSpec, Key, StreamSpec
 from clash.statistics.collected import Collected, PredicateCounts, StreamCounts
+from clash.statistics.frequent_keys import FrequentKeys, merge_frequent
+from clash.statistics.frequent_keys import count_keys as count_frequent
 from clash.statistics.kernels import BUCKETS, MAX_THRESHOLD, Hashes, choose_rows, count_keys
 from clash.statistics.sample import PredicateBits, Sample, SampleLayout, empty_sample
 from clash.statistics.time_spans import spans_of
@@ -35,6 +37,7 @@ SLACK = (
 FIRST_CHUNK = 2048  # rows that are sampled before threshold and share are adjusted for the first time
 FULL_ROWS = 1 << 15  # tuples of a stream that a task reads before it begins to skip some
 PREDICATE_ROWS = 2048  # rows of a block on which predicates are evaluated, about
+FREQUENT_ROWS = 1024  # rows of a block in which frequent keys are counted, about
 
 Columns = Mapping[str, pa.Array]
 _NO_ROWS = np.empty(0, np.int32)
@@ -74,6 +77,7 @@ class Collector:
             {key: counts for part in parts for key, counts in part.histograms.items()},
             {key: counts for part in parts for key, counts in part.passes.items()},
             {key: sample for part in parts for key, sample in part.samples.items()},
+            {key: keys for part in parts for key, keys in part.frequent.items()},
         )
 
 
@@ -120,6 +124,7 @@ class _StreamCollector:
         self.counts, self.rows_read, self.first_chunk = StreamCounts(), 0, FIRST_CHUNK
         self.histograms = {str(key): np.zeros(BUCKETS, np.int64) for key in self.keys}
         self.passes = {str(predicate): PredicateCounts() for predicate in self.predicates}
+        self.frequent: dict[str, FrequentKeys] = {}
         layout = SampleLayout(tuple(map(str, self.keys)), tuple(map(str, self.predicates)))
         self.samples = [_SampleBuilder(empty_sample(layout, str(key)), key, number) for number, key in enumerate(self.keys)]
         if self.predicates or len(self.keys) > 1:
@@ -157,6 +162,7 @@ class _StreamCollector:
         self.counts = self.counts.plus(StreamCounts(block.rows, block.rows * (weight - 1), spans))
         hashes = [self._count_keys(columns, rows, key, max(1, round(weight))) for key in self.keys]
         self._count_passes(columns, rows, stride)
+        self._count_frequent(columns, rows, block.rows)
         start = 0
         while start < rows and self.samples:
             # chunks grow: the first rows show how few of the next ones are needed
@@ -171,6 +177,16 @@ class _StreamCollector:
             return np.zeros(rows, np.uint32)
         words = key_words([column], [key.type], self.timezone)
         return count_keys(words.words, words.valid, weight, self.histograms[str(key)])
+
+    def _count_frequent(self, columns: Columns, rows: int, whole: int) -> None:
+        """Of the `rows` that are read, which stand for the `whole` block, a bounded part."""
+        step = max(1, rows // FREQUENT_ROWS)
+        for key in self.keys:
+            column = columns.get(f"{self.name}.{key.column}")
+            if column is not None:
+                part = column if step == 1 else column.take(pa.array(np.arange(0, rows, step, dtype=np.int32)))
+                found = count_frequent(part, whole, self.timezone)
+                self.frequent[key.column] = merge_frequent((self.frequent.get(key.column, FrequentKeys()), found))
 
     def _count_passes(self, columns: Columns, rows: int, stride: int) -> None:
         """Counts are scaled to the tuples of the stream, whichever part is read."""
@@ -235,6 +251,7 @@ class _StreamCollector:
             {(self.name, key): counts for key, counts in self.histograms.items()},
             {(self.name, text): counts for text, counts in self.passes.items() if counts.evaluated},
             samples,
+            {(self.name, column): keys for column, keys in self.frequent.items()},
         )
 
 

@@ -27,6 +27,8 @@ from clash.statistics.stream_view import StreamView, build_view
 
 NOTHING = Collected()
 MAX_RELATIONS = 5  # of a sub-join whose size is estimated
+MIN_COUNT = 8  # tuples of a frequent key: fewer may be chance
+MIN_HOTTEST = 1 / 32  # of the tuples, for keys of a column to be listed: below that no worker has much more than others
 MIN_ROWS = 0.1  # an estimate is never certain that a join is empty
 PRIOR_RESULTS = 3.0  # results, both expected and found, that draw a correction towards none
 MIN_RESULTS = 30  # by which probes alone are believed
@@ -54,7 +56,22 @@ def estimate(
             if len(sizes) < max_sizes:
                 estimator.add_sizes(query, relations, sizes)
     sizes = dict(itertools.islice(sizes.items(), max_sizes))
-    return Statistics(rates={name: view.rows for name, view in views.items()}, selectivities=selectivities, sizes=sizes)
+    rates = {name: view.rows for name, view in views.items()}
+    return Statistics(rates=rates, selectivities=selectivities, sizes=sizes, frequent=_frequent_keys(views, spec))
+
+
+def _frequent_keys(views: Mapping[str, StreamView], spec: CollectionSpec) -> dict[str, dict[int, float]]:
+    """By column, the share of tuples that have each of its frequent values. Columns whose most frequent value hardly matters have none."""
+    found = {}
+    for stream, of_stream in spec.streams.items():
+        for column in sorted({key.column for key in of_stream.keys}):
+            keys = views[stream].frequent.get(column) if stream in views else None
+            if keys is None or not keys.rows:
+                continue
+            shares = {key: count / keys.rows for key, count in keys.counts.items() if count >= MIN_COUNT}
+            if max(shares.values(), default=0.0) >= MIN_HOTTEST:
+                found[column_text(stream, column)] = shares
+    return found
 
 
 def _predicate_selectivities(views: Mapping[str, StreamView], spec: CollectionSpec) -> dict[str, float]:

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clash.statistics.collected import Collected
+from clash.statistics.frequent_keys import FrequentKeys, merge_frequent
 from clash.statistics.kernels import BUCKETS, below
 from clash.statistics.sample import Sample
 
@@ -52,6 +53,8 @@ class StreamView:
     """By predicate: tuples that pass, tuples that it was evaluated on."""
     samples: dict[str | None, WeightedSample]
     """By the key that the sample is on."""
+    frequent: dict[str, FrequentKeys]
+    """By column."""
 
     def scaled(self, rows: float) -> StreamView:
         """The same tuples, as if there were so many of them."""
@@ -89,7 +92,13 @@ def build_view(stream: str, parts: Sequence[tuple[Collected, float]]) -> StreamV
         for (name, on), sample in part.samples.items():
             if name == stream:
                 samples.setdefault(on, []).append((sample, share))
-    return StreamView(stream, rows, excess, histograms, passes, {on: _weighted(of_key, rows) for on, of_key in samples.items()})
+    frequent: dict[str, list[FrequentKeys]] = {}
+    for part, share in counted:
+        for (name, column), keys in part.frequent.items():
+            if name == stream:
+                frequent.setdefault(column, []).append(keys.scaled(share))
+    merged = {column: merge_frequent(of_column) for column, of_column in frequent.items()}
+    return StreamView(stream, rows, excess, histograms, passes, {on: _weighted(of_key, rows) for on, of_key in samples.items()}, merged)
 
 
 def _weighted(samples: list[tuple[Sample, float]], rows: float) -> WeightedSample:
