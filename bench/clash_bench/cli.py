@@ -81,6 +81,16 @@ def paper_ilp(
     _run("paper_ilp", repetitions=repetitions, out=out)
 
 
+@app.command("skew")
+def skew(
+    exponent: Annotated[float, typer.Option(min=0.0, max=5.0, help="Of the Zipf distribution of the keys.")] = 1.5,
+    batches: Annotated[int, typer.Option(min=8, max=1000, help="Micro-batches per set of frequent keys.")] = 16,
+    out: Out = RESULTS,
+) -> None:
+    """The share of the busiest of four workers where join keys are skewed; counted in process, not timed."""
+    _run("skew", skew=exponent, batches=batches, out=out)
+
+
 @app.command("tpch")
 def tpch(
     queries: Annotated[int, typer.Option(min=1, help="5 or 10; any number with --random.")] = 5,

@@ -14,6 +14,7 @@ from collections.abc import Callable
 from clash.model.layout import ALL, ONE, Layout
 from clash.model.query import EqualityClass
 from clash.model.relation import Attribute, Relation
+from clash.model.statistics import Statistics
 from clash.planner.cardinalities import Sizes
 from clash.planner.cost_model import CostModel
 from clash.planner.deadline import NEVER, Deadline
@@ -30,6 +31,7 @@ from clash.planner.placements import (
     known_attributes,
     matches_layout,
 )
+from clash.planner.skew import Skew
 
 SMALL_SHARE = 0.02  # of all rows; where layouts are preset, a stream whose copies together are no larger is replicated
 
@@ -41,14 +43,16 @@ def build_graph(
     mirs: bool,
     exact: Callable[[EqualityClass], bool],
     preset_layouts: bool = False,
+    skew: Skew | None = None,
     deadline: Deadline = NEVER,
 ) -> Graph | None:
     """The graph of all steps between the subs of the lattice; None where it is not built at the deadline.
 
     `exact` is as for `PlacementRules`. `preset_layouts`: each store has one layout, chosen here; it is meant for query sets whose probe
-    orders alone are more than can be searched.
+    orders alone are more than can be searched. `skew`: which keys are frequent; no key where it is not given.
     """
-    builder = _GraphBuilder(lattice, model, mirs, PlacementRules(lattice, model, exact), preset_layouts)
+    skew = skew or Skew(Statistics(), model.workers)
+    builder = _GraphBuilder(lattice, model, mirs, PlacementRules(lattice, model, exact), preset_layouts, skew)
     builder.add_base_stores(sizes)
     for sub in sorted(lattice.subs, key=lambda s: s.size):
         if deadline.passed:
@@ -69,7 +73,8 @@ def build_graph(
 
 
 class _GraphBuilder:
-    def __init__(self, lattice: Lattice, model: CostModel, mirs: bool, rules: PlacementRules, preset_layouts: bool) -> None:
+    def __init__(self, lattice: Lattice, model: CostModel, mirs: bool, rules: PlacementRules, preset_layouts: bool, skew: Skew) -> None:
+        self._skew = skew
         self.graph = Graph(lattice, model, mirs, rules)
         self._lattice, self._model, self._rules, self._preset_layouts = lattice, model, rules, preset_layouts
         subs, splits = lattice.subs, [(a, b) for sub in lattice.subs for a, b in sub.splits]
@@ -92,8 +97,12 @@ class _GraphBuilder:
             if self._preset_layouts:
                 small = rows * model.workers <= SMALL_SHARE * sum(s.rows for group in singles.values() for s in group)
                 layouts = [ALL] if small and model.full else [max(layouts, key=lambda h: (uses[stream, str(h.column)], str(h.column)))]
-            ids = [sub.id for sub in subs]
-            self.graph.add_store(stream, None, rows, self._candidate_layouts(layouts), ids, is_table=not subs[0].origins)
+            is_table = not subs[0].origins
+            candidates = self._candidate_layouts(layouts)
+            if model.full and model.workers > 1 and not is_table and not self._preset_layouts:
+                candidates += self._skew.hot_layouts(stream, candidates)
+            loads = [self._skew.store_load(stream, layout) for layout in candidates]
+            self.graph.add_store(stream, None, rows, candidates, [sub.id for sub in subs], is_table=is_table, loads=loads)
 
     def _candidate_layouts(self, hash_layouts: list[Layout]) -> list[Layout]:
         return hash_layouts[:1] if self._preset_layouts else self._model.candidate_layouts(hash_layouts)
@@ -142,7 +151,8 @@ class _GraphBuilder:
             stays = model.workers == 1 or rules.stays(placement, layout, attribute, before, after)
             head_placement = rules.widen(placement, after) if layout == ALL else rules.after(after, layout, attribute)
             hop = 0 if stays or before.size == 1 else 1
-            cost = model.step(layout, rows, key_known, stays, placement == EVERY_WORKER)
+            work = self._skew.step(layout, attribute if key_known else None, placement, before, probed, after)
+            cost = model.step(layout, rows, key_known, stays, placement == EVERY_WORKER, work.copies) + model.weights.probe * work.waiting
             merged.setdefault((head_placement, cost, hop), []).append(i)
         if model.free_copies:  # a copy whose key is known costs nothing, so no step broadcasts where there is one
             cheapest = min(cost for _, cost, _ in merged)

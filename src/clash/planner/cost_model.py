@@ -61,8 +61,9 @@ class CostModel:
             return hash_layouts
         return [*hash_layouts, ONE, ALL] if self.workers > 1 else [ONE]
 
-    def store(self, layout: Layout, rows: float, width: int, mir: bool) -> float:
-        """The cost of one copy of a store. `width` is the number of base relations in a row.
+    def store(self, layout: Layout, rows: float, width: int, mir: bool, load: float = 1.0) -> float:
+        """The cost of one copy of a store. `width` is the number of base relations in a row. `load`: what the worker with most rows has
+        of them under a hash layout, in multiples of the mean; the others wait for it.
 
         The rows of a MIR's store are sent along feed arcs, which pay for the network themselves.
         """
@@ -72,7 +73,7 @@ class CostModel:
         send = 0.0 if mir or n == 1 else w.send
         if layout == ALL:
             return rows * n * (send + w.insert + width * w.memory)
-        return rows * (send + (w.insert + width * w.memory) * (n if layout == ONE else 1))
+        return rows * (send + (w.insert + width * w.memory) * (n if layout == ONE else load))
 
     def table(self, layout: Layout, rows: float) -> float:
         """The cost of one copy of a table's store: memory alone, since its rows do not arrive; workers read them from its files."""
@@ -84,11 +85,12 @@ class CostModel:
             return 0.0
         return rows * self.weights.send * (self.workers if layout == ALL else 1)
 
-    def step(self, layout: Layout, rows: float, key_known: bool, stays: bool, on_every_worker: bool = False) -> float:
+    def step(self, layout: Layout, rows: float, key_known: bool, stays: bool, on_every_worker: bool = False, copies: float = 1.0) -> float:
         """The cost of `rows` partial results that probe a store.
 
         `key_known`: they determine the key that the store is partitioned by, so each goes to one worker instead of all. `stays`: each is on
-        that worker already. `on_every_worker`: every worker has all of them.
+        that worker already. `on_every_worker`: every worker has all of them. `copies`: the workers that each is sent to, in the mean,
+        where the key is known: those with hot keys are sent to all.
         """
         n = self.workers
         if not self.full:
@@ -100,5 +102,5 @@ class CostModel:
         if layout == ONE:
             return rows * (send + w.probe * n)
         if layout == ALL or key_known:
-            return rows * (send + w.probe)
+            return rows * copies * (send + w.probe)
         return rows * n * (w.send + w.probe)

@@ -8,7 +8,6 @@ node that it needs. `build_graph` adds all nodes and arcs.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
 from typing import NamedTuple
 
 from clash.model.layout import ALL, Layout
@@ -188,12 +187,22 @@ class Graph:
         self.out[tail].append(index)
 
     def add_store(
-        self, stream: str | None, sub: int | None, rows: float, layouts: list[Layout], singles: list[int], is_table: bool = False
+        self,
+        stream: str | None,
+        sub: int | None,
+        rows: float,
+        layouts: list[Layout],
+        singles: list[int],
+        is_table: bool = False,
+        loads: list[float] | None = None,
     ) -> Store:
-        """A base store, of a stream or a table, or the store of a MIR, of a sub."""
+        """A base store, of a stream or a table, or the store of a MIR, of a sub. `loads`: per layout, as `CostModel.store` has it."""
         width = 1 if sub is None else self.lattice.subs[sub].size
-        price = self.model.table if is_table else partial(self.model.store, width=width, mir=sub is not None)
-        costs = [price(layout, rows) for layout in layouts]
+        if is_table:
+            costs = [self.model.table(layout, rows) for layout in layouts]
+        else:
+            by_load = zip(layouts, loads or [1.0] * len(layouts), strict=True)
+            costs = [self.model.store(layout, rows, width, sub is not None, load) for layout, load in by_load]
         single_layout = not self.model.free_copies and (sub is not None or self.model.layouts == "one")
         store = Store(len(self.stores), stream, sub, rows, layouts, costs, single_layout, singles, is_table)
         self.stores.append(store)

@@ -29,6 +29,7 @@ from clash.plan.options import StrategyName
 from clash.planner.cost_model import CostModel
 from clash.planner.deadline import Clock, Deadline
 from clash.planner.search_space import Options
+from clash.planner.skew import hot_layouts
 from clash.planner.solver import SolverProcess
 from clash.planner.strategies import PlanningProblem, StrategyResult, plan_global, plan_independent, plan_shared
 
@@ -61,8 +62,9 @@ def plan_queries(
     if not queries:
         return LogicalPlan((), request, (), (), cost=0.0, bound=0.0, optimal=True, rounds=0, complete=True, seconds=0.0)
     model = CostModel(request.cost, request.workers, request.layouts)
+    running = () if start is None else hot_layouts(start)
     report = None if on_progress is None else lambda cost, bound: on_progress(clock() - since, cost, bound)
-    options = Options(model, request.formulation, request.mirs, request.gap, solver, report)
+    options = Options(model, request.formulation, request.mirs, request.gap, solver, report, running)
     deadline = Deadline(since + _SEARCH_SHARE * request.time_limit, clock)
     problem = PlanningProblem(queries, request.statistics, request.streams, options, deadline, heuristic_only=request.time_limit == 0.0)
     if start is not None:

@@ -46,7 +46,7 @@ class PlacementRules:
             return UNPLACED
         if layout == ONE:
             return SINGLE_WORKER if self._workers > 1 else UNPLACED
-        return UNPLACED if attribute is None else self.widen(attribute, sub)
+        return UNPLACED if attribute is None or layout.hot else self.widen(attribute, sub)
 
     def widen(self, placement: Placement, sub: Sub) -> Placement:
         """The same placement as `sub`, which contains the placed rows, names it: by the smallest equal attribute.
@@ -76,7 +76,7 @@ class PlacementRules:
             return before.size > 1 or placement != UNPLACED  # any worker will do, and the rows are on one
         if layout == ONE:
             return placement == SINGLE_WORKER
-        if not isinstance(placement, Attribute):
+        if not isinstance(placement, Attribute) or layout.hot:
             return False
         return any(placement in equal and attribute in equal and self._exact[equal] for equal in after.join.classes)
 
@@ -87,7 +87,7 @@ def matches_layout(placement: Placement, layout: Layout) -> bool:
         return placement == EVERY_WORKER
     if layout == ONE:
         return placement == SINGLE_WORKER
-    if not isinstance(placement, Attribute):
+    if not isinstance(placement, Attribute) or layout.hot:
         return False
     return layout.kind == "hash" and (placement.relation, placement.column) == (layout.relation, layout.column)
 
@@ -109,3 +109,15 @@ def known_attributes(before: Sub, probed: Sub, after: Sub) -> set[Attribute]:
         for attribute in equal
         if attribute.relation in target
     }
+
+
+def linked_attributes(before: Sub, probed: Sub, after: Sub, stored: Attribute | None = None) -> tuple[Attribute, Attribute] | None:
+    """Two attributes, of `before` and of `probed`, that the step compares: those of `stored` where it is given, else the smallest; None if
+    it compares none."""
+    inside, target = before.join.relations, probed.join.relations
+    for equal in sorted(map(sorted, after.join.classes)):
+        bound = [member for member in equal if member.relation in inside]
+        added = [member for member in equal if member.relation in target and stored in (None, member)]
+        if bound and added:
+            return bound[0], added[0]
+    return None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
+from clash.model.layout import Layout
 from clash.model.query import EqualityClass, Query
 from clash.model.statistics import Statistics
 from clash.model.stream import Stream
@@ -17,6 +18,7 @@ from clash.planner.cost_model import CostModel
 from clash.planner.deadline import NEVER, Deadline
 from clash.planner.graph import Graph
 from clash.planner.lattice import Lattice
+from clash.planner.skew import Skew
 from clash.planner.solver import SolverProcess
 
 MAX_SPLITS_FOR_LAYOUT_CHOICE = 4_000  # under `full`; with more splits each store's layout is preset
@@ -38,6 +40,9 @@ class Options:
     """The process that solves integer programs; None solves them in this one."""
     on_progress: Callable[[float, float], None] | None = None
     """Called with the cost of the best plan so far and its bound, whenever one of them improves in the search of a large set."""
+    running_layouts: tuple[tuple[str, Layout], ...] = ()
+    """The layouts with hot keys that stores of streams have, in the plan that the search begins with or that is priced: they are considered
+    whether or not the statistics suggest them."""
 
 
 @dataclass(frozen=True)
@@ -106,7 +111,8 @@ def _build(
     preset_layouts = options.model.full and splits > MAX_SPLITS_FOR_LAYOUT_CHOICE
 
     def build(model: CostModel, deadline: Deadline) -> Graph | None:
-        return build_graph(lattice, sizes, model, options.mirs, equal_values_hash_equally, preset_layouts and model.full, deadline)
+        skew, preset = Skew(statistics, model.workers, options.running_layouts), preset_layouts and model.full
+        return build_graph(lattice, sizes, model, options.mirs, equal_values_hash_equally, preset, skew, deadline)
 
     def build_unplaced(deadline: Deadline) -> Graph | None:
         model, small = replace(options.model, unplaced=True), lattice

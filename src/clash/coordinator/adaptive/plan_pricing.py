@@ -12,6 +12,7 @@ from clash.plan.logical import LogicalPlan, ProbeOrder, StoreKey
 from clash.planner.cost_model import CostModel, Weights
 from clash.planner.fixed_plan import FixedPlan, arcs_of_plans, layout_indices
 from clash.planner.search_space import Options, build_space
+from clash.planner.skew import hot_layouts
 from clash.planner.solution import Solution, finish
 
 DEFAULT_WEIGHTS = Weights()
@@ -21,7 +22,7 @@ def price_plan(plan: LogicalPlan, statistics: Statistics, weights: Weights = DEF
     """The cost of the plan; None if today's search space does not contain it, which is possible for very large queries."""
     request = plan.request
     model = CostModel(request.cost, request.workers, request.layouts, weights)
-    options = Options(model, request.formulation, request.mirs, request.gap)
+    options = Options(model, request.formulation, request.mirs, request.gap, running_layouts=hot_layouts(plan))
     layouts = {store.key: store.layouts for store in plan.stores}
     if request.strategy != "independent":
         solution = _walk(plan.queries, plan.probe_orders, layouts, statistics, plan, options)

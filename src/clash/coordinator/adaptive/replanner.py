@@ -31,6 +31,7 @@ from clash.sql.statistics_text import normal_statistics
 _LOG = logging.getLogger("clash")
 EstimateStatistics = Callable[[], Statistics | None]  # it takes a while
 _MAX_SHOWN = 3
+_MIN_MOVED = 0.02  # of the tuples: a smaller share that has other frequent keys than before changes no plan
 ESTIMATING, SOLVING = "clash-replan", "clash-solve"  # the names of threads
 
 
@@ -268,6 +269,11 @@ def changed_statistics(old: Statistics, new: Statistics, share: float) -> list[s
                 changes.append((1.0, f"{name} is {value:.3g}"))
             elif abs(value - was) > share * max(value, was):
                 changes.append((abs(value - was) / max(value, was), f"{name} {was:.3g} → {value:.3g}"))
+    for column in sorted({*old.frequent, *new.frequent}):
+        was_shares, shares = old.frequent.get(column, {}), new.frequent.get(column, {})
+        moved = sum(abs(shares.get(key, 0.0) - was_shares.get(key, 0.0)) for key in {*shares, *was_shares}) / 2
+        if moved > max(share * max(sum(shares.values()), sum(was_shares.values())), _MIN_MOVED):
+            changes.append((moved, f"frequent values of {column} moved"))
     return [text for _, text in sorted(changes, key=lambda item: (-item[0], item[1]))]
 
 
