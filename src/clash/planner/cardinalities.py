@@ -27,7 +27,7 @@ class Sizes:
     """Estimates the sizes of sub-joins and base stores under one set of statistics."""
 
     def __init__(self, statistics: Statistics, streams: dict[str, Stream]) -> None:
-        self._statistics, self._streams = statistics, streams
+        self.statistics, self._streams = statistics, streams
         self._known_sizes = KnownSizes(statistics.sizes, self._rows_in_stream_windows) if statistics.sizes else None
         self._equalities: dict[tuple[str, str], float] = {}
 
@@ -45,14 +45,14 @@ class Sizes:
 
     def _stream_rows(self, relation: Relation, window: int | None) -> float:
         stream = self._streams.get(relation.stream)
-        rate = self._statistics.rate(relation.stream)
+        rate = self.statistics.rate(relation.stream)
         if stream is None or not stream.window or window is None:
             return rate
         return rate * window / stream.window  # a rate is the number of tuples in the stream's own window
 
     def _rows_in_stream_windows(self, join: SubJoin) -> float:
         """The estimate over the streams' own windows, which is what known sizes refer to, as rates do."""
-        return self._product(join, [self._statistics.rate(relation.stream) for relation in join.relations])
+        return self._product(join, [self.statistics.rate(relation.stream) for relation in join.relations])
 
     def _rows_if_independent(self, join: SubJoin) -> float:
         """The estimate from rates and selectivities alone, as if all predicates were independent."""
@@ -83,12 +83,12 @@ class Sizes:
         """The selectivity of `left = right`, both as `column_text` writes them."""
         key = (left, right)
         if key not in self._equalities:
-            self._equalities[key] = self._statistics.equality(left, right)
+            self._equalities[key] = self.statistics.equality(left, right)
         return self._equalities[key]
 
     def selectivity(self, predicate: Expr) -> float:
         """The share of rows that pass a filter or residual: as the statistics give it, or a guess by its operator."""
-        given = self._statistics.predicate(_ALIAS_NUMBER.sub("", str(predicate)))  # statistics are of streams, not of aliases
+        given = self.statistics.predicate(_ALIAS_NUMBER.sub("", str(predicate)))  # statistics are of streams, not of aliases
         if given is not None:
             return given
         if not isinstance(predicate, Call):

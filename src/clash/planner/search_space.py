@@ -111,7 +111,7 @@ def _build(
     preset_layouts = options.model.full and splits > MAX_SPLITS_FOR_LAYOUT_CHOICE
 
     def build(model: CostModel, deadline: Deadline) -> Graph | None:
-        skew, preset = Skew(statistics, model.workers, options.running_layouts), preset_layouts and model.full
+        skew, preset = Skew(sizes.statistics, model.workers, options.running_layouts), preset_layouts and model.full
         return build_graph(lattice, sizes, model, options.mirs, equal_values_hash_equally, preset, skew, deadline)
 
     def build_unplaced(deadline: Deadline) -> Graph | None:
