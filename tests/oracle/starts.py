@@ -24,7 +24,7 @@ def quick_planner() -> Iterator[None]:
     """The planner searches less: plans need not be good here. It counts moves and never looks at the clock: a seed is one history."""
     moves = solve._moves
     few_moves = patch.object(solve, "_moves", lambda *arguments: min(4, moves(*arguments)))
-    with few_moves, patch.object(strategies, "MIN_HEURISTIC_SECONDS", 60.0):
+    with few_moves, patch.object(strategies, "HEURISTIC_SECONDS", 60.0):
         yield
 
 
