@@ -7,6 +7,7 @@ import pyarrow as pa
 import pytest
 
 from clash.coordinator.adaptive.offers import Offer
+from clash.coordinator.adaptive.payback import Payback
 from clash.coordinator.control.changes import Change
 from clash.coordinator.control.job import JobSpec, QueryRequest
 from clash.errors import ClashError, DataError
@@ -176,7 +177,7 @@ def test_an_offer_that_fails_does_not_refuse_changes(monkeypatch: pytest.MonkeyP
     run = InProcessEngine(STREAMS, {"good": GOOD}, workers=2, epoch=1)
     run.batch({"R": rows(1)})
     requested: list[Change] = []
-    offer = Offer(0, 0, run.coordinator.generation.plan, "better", (2.0, 1.0))
+    offer = Offer(0, 0, run.coordinator.generation.plan, "better", Payback(old=2.0, new=1.0, transition=0.0, horizon=1.0))
 
     def meanwhile(*_: object) -> None:
         requested.append(run.rescale(3))
