@@ -29,7 +29,7 @@ def next_manifest(
     return Manifest(
         batch=spec.batch,
         now=spec.now,
-        next_number=spec.first_number + reports.numbers * spec.partitions,
+        next_number=spec.first_number + max(reports.numbers, 1) * spec.partitions,  # also without tuples, see `Generation.arrival`
         clocks=observe_batch(decision.clocks, max_event_times, summary.input, spec.now),
         containers=tuple(containers_after(spec, reports.rounds)),
         files=reports.files,

@@ -36,7 +36,8 @@ class Generation:
     batch: int
     """Its first batch."""
     arrival: int
-    """The first arrival of that batch."""
+    """The first arrival of that batch. It is later than that of the generation before, as every batch has at least one arrival number:
+    arrivals alone say what began earlier, a store or a query."""
     setup: Setup
     program: ProgramRecord
     """What the program declared at its last start."""
