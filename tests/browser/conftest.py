@@ -50,7 +50,9 @@ def open_page(browser: Any) -> Iterator[Callable[..., Any]]:
         page.on("pageerror", lambda error: problems.append(str(error)))
         page.on("console", lambda message: problems.append(message.text) if "Content Security Policy" in message.text else None)
         page.on("dialog", lambda dialog: (problems.append(f"a dialog of the data's: {dialog.message}"), dialog.dismiss()))
-        page.goto(url)
+        answer = page.goto(url)
+        if answer.ok:
+            page.wait_for_url(lambda address: "token=" not in address)  # an address with a token leads to the page in two steps
         return page
 
     yield open_
