@@ -16,9 +16,9 @@ _OTHERS = ("-handover", "-sources", "-transaction", "-sink", "-files")  # those 
 POINTS = sorted(name for name in NAMES if not name.endswith(_OTHERS))
 
 
-def random_case(rng: Random, most_rows: int = 60, most_queries: int = 4) -> Case:
+def random_case(rng: Random, most_rows: int = 60, most_queries: int = 4, siblings: float = 0.0) -> Case:
     schema = random_schema(rng)
-    queries = random_queries(rng, schema, rng.randint(1, most_queries))
+    queries = random_queries(rng, schema, rng.randint(1, most_queries), siblings)
     case = Case(schema.streams, queries, (), random_setting(rng, schema))
     widest = max((len(query.aliases) for query in case.parsed), default=1)
     # the worst join multiplies all rows that share a hot key

@@ -15,11 +15,11 @@ _NAMES = [f"q{n}" for n in range(6)]
 _MOST = 5  # queries at a time
 
 
-def random_history(rng: Random, most_rows: int = 24) -> Case:
+def random_history(rng: Random, most_rows: int = 24, siblings: float = 0.0) -> Case:
     schema = random_schema(rng)
     kept = rng.choice([0.1, 0.1, 0.5, 1.0])
     schema = replace(schema, streams=tuple(replace(s, keep="all" if rng.random() < kept else "needed") for s in schema.streams))
-    asks = random_queries(rng, schema, rng.randint(2, 6))
+    asks = random_queries(rng, schema, rng.randint(2, 6), siblings)
     setting = replace(random_setting(rng, schema), epoch=rng.choice([1, 1, 1, 2, 3]), adaptive=rng.random() < 0.3)
     setting = replace(setting, options=(*setting.options, *_rewriting(rng)))
     case = Case(schema.streams, asks, (), setting)

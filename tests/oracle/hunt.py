@@ -1,6 +1,7 @@
 """Thousands of random histories: `python -m tests.oracle.hunt FIRST COUNT [JOBS] [--changes]`. For each one that goes wrong: its seed,
 what is wrong, and the smallest history that shows it, as Python. With `--changes` queries come and go, and plans and workers change;
-streams as well in every other history, or in all of them with `--streams`. With `--tables` some streams are tables instead."""
+streams as well in every other history, or in all of them with `--streams`. With `--tables` some streams are tables instead; with
+`--families` most queries differ in constants and windows only."""
 
 from __future__ import annotations
 
@@ -15,13 +16,16 @@ from random import Random
 
 from .case import Case
 from .evolution import evolving_history
+from .families import family_history
 from .generate import random_case
 from .histories import random_history
 from .shrink import failure, smallest
 from .tables import with_tables
 
 
-def drawn(seed: int, changes: bool, streams: bool = False, tables: bool = False) -> Case:
+def drawn(seed: int, changes: bool = False, streams: bool = False, tables: bool = False, families: bool = False) -> Case:
+    if families:
+        return family_history(Random(seed), changes)
     if tables:
         rng = Random(seed)
         return with_tables(rng, (random_history if changes else random_case)(rng))
@@ -30,8 +34,10 @@ def drawn(seed: int, changes: bool, streams: bool = False, tables: bool = False)
     return (random_history if changes else random_case)(Random(seed))
 
 
-def look_at(seed: int, changes: bool = False, streams: bool = False, tables: bool = False) -> tuple[int, str | None]:
-    return seed, failure(drawn(seed, changes, streams, tables))
+def look_at(
+    seed: int, changes: bool = False, streams: bool = False, tables: bool = False, families: bool = False
+) -> tuple[int, str | None]:
+    return seed, failure(drawn(seed, changes, streams, tables, families))
 
 
 def report(seed: int, what: str, case: Case) -> Iterator[str]:
@@ -43,14 +49,14 @@ def report(seed: int, what: str, case: Case) -> Iterator[str]:
     yield pprint.pformat(small, width=140)
 
 
-def main(first: int, count: int, jobs: int = 1, changes: bool = False, streams: bool = False, tables: bool = False) -> int:
+def main(first: int, count: int, jobs: int = 1, **flags: bool) -> int:
     began, bad = time.monotonic(), 0
-    seeds, look = range(first, first + count), partial(look_at, changes=changes, streams=streams, tables=tables)
+    seeds, look = range(first, first + count), partial(look_at, **flags)
     with ProcessPoolExecutor(jobs, get_context("spawn")) as pool:
         for seed, what in pool.map(look, seeds, chunksize=5) if jobs > 1 else map(look, seeds):
             if what is not None:
                 bad += 1
-                for line in report(seed, what, drawn(seed, changes, streams, tables)):
+                for line in report(seed, what, drawn(seed, **flags)):
                     sys.stdout.write(line + "\n")
                 sys.stdout.flush()
             elif seed % 100 == 99:
@@ -62,5 +68,5 @@ def main(first: int, count: int, jobs: int = 1, changes: bool = False, streams: 
 
 
 if __name__ == "__main__":
-    flags = {"changes": "--changes" in sys.argv, "streams": "--streams" in sys.argv, "tables": "--tables" in sys.argv}
+    flags = {name: f"--{name}" in sys.argv for name in ("changes", "streams", "tables", "families")}
     sys.exit(main(*(int(word) for word in sys.argv[1:] if not word.startswith("--")), **flags))

@@ -19,6 +19,7 @@ from clash.model.stream import Stream
 from clash.model.types import is_atomic
 from clash.optimizer import Plan, validate
 from clash.plan.logical import ProbeOrder, Step, StoreKey, StorePlan
+from clash.planner.hulls import find_hulls
 
 from .schemas import values_of
 
@@ -47,6 +48,17 @@ class _Drawn:
         self.feeding: list[StoreKey] = []
         self.hot = Random(hash(rng.getstate()))  # of its own, so that the other choices of a seed do not depend on it
         self.skewed = self.hot.choice([0.0, 0.7])
+        hulls = find_hulls(query for query in self.queries if self.owner[query.name] is None)
+        if hulls and rng.random() < 0.2:
+            hulls = []
+        refined = {q.name: [h.join for h in hulls if self.owner[q.name] is None and q.join.is_within(h.join)] for q in self.queries}
+        # per query and origin: some of the orders of a query may go over one hull, others over none or another one
+        self.hulls = {
+            (q.name, origin): rng.choice(refined[q.name]) if refined[q.name] and rng.random() < 0.8 else q.join
+            for q in self.queries
+            for origin in sorted(q.streams)
+        }
+        self.mirs += [key for key in sorted(self._candidates_of_hulls(), key=_order) if key not in self.mirs and rng.random() < share]
 
     def _candidates(self) -> set[StoreKey]:
         found = set()
@@ -59,17 +71,28 @@ class _Drawn:
                         found.add(StoreKey(None, join, self.owner[query.name]))
         return found
 
+    def _candidates_of_hulls(self) -> set[StoreKey]:
+        found = set()
+        for query in self.queries:
+            relations = sorted(query.streams)
+            for join in {self.hulls[query.name, origin] for origin in relations} - {query.join}:
+                for size in range(2, min(len(relations) + 1, len(join.relations))):
+                    parts = (join.sub(some) for some in combinations(relations, size))
+                    found |= {StoreKey(None, part) for part in parts if _connected(part, query.links)}
+        return found
+
     def orders(self) -> Iterator[ProbeOrder]:
         for query in self.queries:
             for origin in sorted(query.streams):
-                steps = self._steps(query.join, origin, self.owner[query.name], query.links, self.mirs)
-                yield ProbeOrder(origin, query.join.sub([origin]), steps, (query.name,))
+                join = self.hulls[query.name, origin]
+                steps = self._steps(join, origin, self.owner[query.name], query.links, self.mirs)
+                yield ProbeOrder(origin, join.sub([origin]), steps, (query.name,), hull=None if join == query.join else join)
         if self.mirs and self.rng.random() < 0.2:  # one that is kept for nobody yet
             self._use(self.rng.choice(self.mirs))
         for key in self.feeding:  # grows while smaller ones are asked for
             assert key.join is not None
             inner = [m for m in self.mirs if m.join is not None and m.join.relations < key.join.relations]
-            links = frozenset(link for query in self.queries if query.contains(key.join) for link in query.links)
+            links = frozenset(link for query in self.queries if query.refines(key.join) for link in query.links)
             for origin in sorted(key.join.relations):
                 yield ProbeOrder(origin, key.join.sub([origin]), self._steps(key.join, origin, key.owner, links, inner), (), key)
 
@@ -119,7 +142,7 @@ class _Drawn:
                 continue
             if key.join is not None:
                 # only what leads outside, and of a class its smallest member, surely travels to where the rows are completed
-                if query.contains(key.join):
+                if query.refines(key.join):
                     ends = [[a for a in equal if a.relation in key.join.relations] for equal in query.join.classes]
                     ends = [end for end, equal in zip(ends, query.join.classes, strict=True) if end and len(end) < len(equal)]
                     found += [Layout("hash", a.column, a.relation) for a in sorted(map(min, ends))]

@@ -39,13 +39,14 @@ class Draft:
         )
 
 
-def random_queries(rng: Random, schema: Schema, most: int = 4) -> tuple[Ask, ...]:
+def random_queries(rng: Random, schema: Schema, most: int = 4, siblings: float = 0.0) -> tuple[Ask, ...]:
+    """`siblings`: how many are the join of an earlier one with other constants and windows."""
     asks: list[Ask] = []
     drafts: list[Draft] = []
     tries = 0
     while len(asks) < most and tries < 30:
         tries += 1
-        draft = _draft(rng, schema, drafts)
+        draft = _draft(rng, schema, drafts, siblings)
         ask = _write(rng, f"q{len(asks)}", draft)
         try:
             parse_query(ask.name, ask.text, {s.name: s for s in schema.streams}, dict(ask.windows))
@@ -66,7 +67,9 @@ _REFUSED = (
 )
 
 
-def _draft(rng: Random, schema: Schema, earlier: list[Draft]) -> Draft:
+def _draft(rng: Random, schema: Schema, earlier: list[Draft], siblings: float) -> Draft:
+    if siblings and earlier and rng.random() < siblings:
+        return _sibling(rng, rng.choice(earlier))
     size = rng.choice([1, 2, 2, 2, 3, 3, 3, 3, 4, 4, 4, 5])
     draft = Draft(())
     if earlier and rng.random() < 0.65:
@@ -96,6 +99,21 @@ def _draft(rng: Random, schema: Schema, earlier: list[Draft]) -> Draft:
         if rng.random() < 0.12:
             windows[name] = rng.choice(["unbounded", "1 second", "3 seconds", "8 seconds"])
     return replace(draft, others=tuple(dict.fromkeys(others)), windows=tuple(windows.items()))
+
+
+def _sibling(rng: Random, source: Draft) -> Draft:
+    """The same join with other constants and windows: one may be stricter than the other, or have a hull with it."""
+    others = [condition for condition in source.others if rng.random() < 0.6]
+    for name, _ in source.aliases:
+        if rng.random() < 0.4:
+            low, high = rng.randint(-2, 2), rng.randint(0, 3)
+            text = rng.choice([f"= {low}", f"< {high}", f">= {low}", f"IN ({low}, {high})", f"BETWEEN {low} AND {high}", f"<> {low}"])
+            others.append((f"({name}.p {text})", frozenset([name])))
+    windows = dict(source.windows)
+    for name, _ in source.aliases:
+        if rng.random() < 0.3:
+            windows[name] = rng.choice(["unbounded", "1 second", "2 seconds", "3 seconds", "8 seconds"])
+    return replace(source, others=tuple(dict.fromkeys(others)), windows=tuple(windows.items()))
 
 
 def _part(rng: Random, source: Draft, size: int) -> Draft:

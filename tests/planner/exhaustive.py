@@ -17,6 +17,7 @@ from clash.model.query import EqualityClass, Query, SubJoin
 from clash.model.relation import Attribute, Relation
 from clash.planner.cardinalities import Sizes
 from clash.planner.cost_model import CostModel
+from clash.planner.hulls import find_hulls
 
 Order = tuple[tuple[SubJoin, Layout], ...]
 StoreLayouts = dict[SubJoin | str, tuple[Layout, ...]]
@@ -31,7 +32,8 @@ class Exhaustive:
         self.rows = cache(sizes.rows)
         self.joins = {query.join for query in queries}
         self.tables = {relation.stream for query in queries for relation in query.tables}
-        self.parts = {part for query in queries for part in self._connected(query)}
+        self.hulls = find_hulls(queries) if model.full else []
+        self.parts = {part for query in (*queries, *self.hulls) for part in self._connected(query)}
         self.order_lists: dict[tuple[SubJoin, Relation], list[tuple[SubJoin, ...]]] = {}
 
     # ---- sub-joins ------------------------------------------------------------------------------------------
@@ -54,7 +56,11 @@ class Exhaustive:
         return any({r, s} <= {a.relation for a in c} for c in query.join.classes) or frozenset((r, s)) in query.links
 
     def _owner(self, join: SubJoin) -> Query:
-        return next(query for query in self.queries if query.contains(join))
+        return next(query for query in (*self.queries, *self.hulls) if query.contains(join))
+
+    def _found(self, join: SubJoin, feeds: bool) -> list[SubJoin]:
+        """The joins among whose rows those of `join` are."""
+        return [join, *(h.join for h in self.hulls if not feeds and h.join != join and join.is_within(h.join))]
 
     def _origins(self, relations: frozenset[Relation]) -> list[Relation]:
         """Those whose tuples arrive: rows of tables do not."""
@@ -68,7 +74,7 @@ class Exhaustive:
     def layouts(self, store: SubJoin | str) -> list[Layout]:
         """Hash by any attribute that joins something outside, in any query; under `full` also on one worker and on all."""
         hashes = set()
-        for query in self.queries:
+        for query in (*self.queries, *self.hulls):
             if isinstance(store, str):
                 roles = [frozenset([r]) for r in query.join.relations if r.stream == store]
             else:
@@ -87,7 +93,8 @@ class Exhaustive:
         if not isinstance(store, str):
             return self.rows(store)
         singles = {q.join.sub([r]) for q in self.queries for r in q.join.relations if r.stream == store and self._stored(q, r)}
-        return self.sizes.base_store_rows(sorted(singles, key=str))
+        hulls = {h.join.sub([r]) for h in self.hulls for r in h.join.relations if r.stream == store}
+        return self.sizes.base_store_rows(sorted(singles, key=str), sorted(hulls, key=str))
 
     # ---- orders ---------------------------------------------------------------------------------------------
     def orders(self, join: SubJoin, origin: Relation) -> list[tuple[SubJoin, ...]]:
@@ -188,7 +195,9 @@ class Exhaustive:
     def _ahead(self, needs, paid) -> float:  # type: ignore[no-untyped-def]
         """What must still be paid at least: a first step for every tuple that has none yet."""
         started = {key[0] for key, _ in paid}
-        roots = {join.sub([origin]) for join, origin, _ in needs if len(join.relations) > 1} - started
+        roots = {
+            join.sub([origin]) for join, origin, feeds in needs if len(join.relations) > 1 and len(self._found(join, feeds)) == 1
+        } - started
         return sum(self.rows(root) for root in roots) * (self.model.weights.probe if self.model.full else 1.0)
 
     def _choices(self, store: SubJoin | str) -> list[tuple[Layout, ...]]:
@@ -215,14 +224,16 @@ class Exhaustive:
             self.least = min(self.least, cost)
             return
         (join, origin, feeds), *rest = needs
-        for order in self.orders(join, origin):
+        alternatives = [(whole, order) for whole in self._found(join, feeds) for order in self.orders(whole, origin)]
+        for found, order in alternatives:
+            check = 0.0 if found == join else self.model.check(self.rows(found) / len(self._origins(found.relations)))
             for decorated, own, more_layouts, more_spent in self._decorate(origin, order, layouts):
-                steps = list(self.follow(join, origin, decorated, own))
+                steps = list(self.follow(found, origin, decorated, own))
                 placement = self.placement_after
                 if placement == "every" and not (feeds and ALL in more_layouts[join]):
                     continue  # every worker would answer
                 new_paid = dict(paid)
-                cost = spent + more_spent
+                cost = spent + more_spent + check
                 for key, step_cost, _, _ in steps:
                     if (key, own) not in new_paid:
                         new_paid[key, own] = step_cost

@@ -139,6 +139,26 @@ def jobs(
 
 
 @st.composite
+def families(draw: st.DrawFn, layouts: str, relations: tuple[int, ...], most: int) -> Job:
+    """Queries that differ in filters, residuals and windows only."""
+    job = draw(jobs("full", layouts, tuple((count,) for count in relations), declared=True))
+    (text,) = job.queries.values()
+    text = re.sub(r"/\*.*\*/ ", "", text)
+    names = re.findall(r"[RSTU] (x\d)", text)
+    texts = {}
+    for number in range(draw(st.integers(2, most))):
+        filters = [
+            f"{name}.v {draw(st.sampled_from(('= 1', '= 2', '> 1', '> 2', 'IN (1, 2, 3)', '<> 4')))}"
+            for name in names
+            if draw(st.booleans())
+        ]
+        hint = f"/*+ WINDOW({draw(st.sampled_from(names))}, '{draw(st.integers(1, 9))} seconds') */ " if draw(st.booleans()) else ""
+        joined = "" if not filters else (" AND " if " WHERE " in text else " WHERE ") + " AND ".join(filters)
+        texts[f"q{number}"] = text.replace("SELECT ", f"SELECT {hint}") + joined
+    return replace(job, queries=texts)
+
+
+@st.composite
 def jobs_with_tables(draw: st.DrawFn, cost: str, layouts: str, sizes: tuple[tuple[int, ...], ...]) -> Job:
     """Every query reads a stream, and windows are those of streams."""
     job = draw(jobs(cost, layouts, sizes, declared=True))

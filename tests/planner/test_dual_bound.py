@@ -16,6 +16,7 @@ from clash.planner.heuristic import HeuristicSearch
 from clash.planner.isolated_bounds import IsolatedBounds
 from clash.planner.search_space import Options, build_space
 from clash.planner.solver import LinearProgram, solve
+from clash.planner.strategies import hulls_of
 from clash.planner.unplaced_bound import unplaced_bound, unplaced_program
 from clash.sql import parse_queries
 from clash.sql.statistics_text import normal_statistics
@@ -29,7 +30,7 @@ SMALL = ((2,), (3,), (2, 2), (2, 3), (3, 3), (2, 3, 3))
 def program_of(job: Job) -> CompactProgram:
     parsed, used = parse_queries(job.queries, {s.name: s for s in STREAMS} if job.declared else None)
     options = Options(CostModel(job.options["cost"], job.options["workers"], job.options["layouts"]), mirs=job.options["mirs"])
-    space = build_space(parsed, normal_statistics(job.statistics, used), used, options)
+    space = build_space(parsed, normal_statistics(job.statistics, used), used, options, hulls=hulls_of(parsed, options, ()))
     program = CompactProgram(space.graph, space.graph.lattice.targets)
     if not options.model.full:
         unrestricted = space.unrestricted(NEVER)
@@ -76,8 +77,12 @@ def check_unplaced_bound(job: Job, optimum: float) -> None:
     """The bound without placements, by exact duals and by loose ones."""
     parsed, used = parse_queries(job.queries, {s.name: s for s in STREAMS} if job.declared else None)
     options = Options(CostModel(job.options["cost"], job.options["workers"], job.options["layouts"]), mirs=job.options["mirs"])
-    space = build_space(parsed, normal_statistics(job.statistics, used), used, options)
+    hulls = hulls_of(parsed, options, ())
+    space = build_space(parsed, normal_statistics(job.statistics, used), used, options, hulls=hulls)
     unplaced = space.unplaced(NEVER)
+    if hulls:  # they may replace what the graph has of a query
+        assert unplaced is None
+        return
     assert unplaced is not None
     first_round = options.model.weights.round if options.model.workers > 1 else 0.0
     assert unplaced_program(unplaced).milp.relaxed(10.0) + first_round <= optimum * (1 + 1e-9) + 1e-9

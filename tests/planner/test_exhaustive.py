@@ -9,7 +9,7 @@ import clash
 from clash.explain.shares import share_costs
 from clash.optimizer import Plan, validate
 
-from .sets import Job, jobs, jobs_with_tables
+from .sets import Job, families, jobs, jobs_with_tables
 
 NO_SHRINKING = (Phase.explicit, Phase.reuse, Phase.generate)  # the sets are small as they are, and each try takes a while
 SMALL = ((2,), (3,), (2, 2), (2, 3), (2, 2, 2), (1, 2))
@@ -71,6 +71,12 @@ def test_probe_cost_many_layouts(job: Job) -> None:
 @settings(max_examples=40, phases=NO_SHRINKING)
 @given(jobs("full", "one", SMALL))
 def test_full_cost_one_layout(job: Job) -> None:
+    check_against_all_plans(job)
+
+
+@settings(max_examples=30, phases=NO_SHRINKING)
+@given(families("one", (2, 2, 3), 2))
+def test_families(job: Job) -> None:
     check_against_all_plans(job)
 
 

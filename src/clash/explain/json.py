@@ -45,7 +45,13 @@ def explain_json(
         "complete": plan.complete,
         "seconds": plan.seconds,
         "rounds": topology.rounds,
-        "parts": {"probes": shares.probes, "feeds": shares.feeds, "stores": shares.stores, "rounds": shares.rounds},
+        "parts": {
+            "probes": shares.probes,
+            "feeds": shares.feeds,
+            "checks": shares.checks,
+            "stores": shares.stores,
+            "rounds": shares.rounds,
+        },
         "queries": [
             {"name": q.name, "text": q.text, "join": str(q.join), "share": shares.own[q.name], "in_full": shares.full[q.name]}
             | ({} if q.outer is None else {"outer": q.outer.sql, "outer_final": q.outer.final, "outer_rows": result_rows(plan, q)})

@@ -68,7 +68,14 @@ def picture_data(plan: LogicalPlan, topology: Topology) -> dict[str, Any]:
             if isinstance(rule := topology.rule[edge.store, edge.label], ProbeRule)
         ],
         "queries": _shown_queries(plan, shares),
-        "cost": {"total": plan.cost, "probes": shares.probes, "feeds": shares.feeds, "stores": shares.stores, "rounds": shares.rounds},
+        "cost": {
+            "total": plan.cost,
+            "probes": shares.probes,
+            "feeds": shares.feeds,
+            "checks": shares.checks,
+            "stores": shares.stores,
+            "rounds": shares.rounds,
+        },
     }
 
 

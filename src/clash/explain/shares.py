@@ -30,12 +30,13 @@ class Shares:
     """By query: what it uses, with shared parts divided among their users."""
     probes: float
     feeds: float
+    checks: float
     stores: float
     rounds: float
 
     @property
     def total(self) -> float:
-        return self.probes + self.feeds + self.stores + self.rounds
+        return self.probes + self.feeds + self.checks + self.stores + self.rounds
 
 
 def share_costs(plan: LogicalPlan) -> Shares:
@@ -46,6 +47,7 @@ def share_costs(plan: LogicalPlan) -> Shares:
     step_costs: dict[Node, float] = {}
     store_users: dict[StoreKey, set[str]] = {store.key: set() for store in plan.stores}
     feeds: list[tuple[float, set[str]]] = []
+    checks: list[tuple[float, set[str]]] = []
     for order, nodes in zip(plan.probe_orders, forest.paths, strict=True):
         users = _order_users(order, mir_users)
         for step, node in zip(order.steps, nodes, strict=True):
@@ -55,10 +57,12 @@ def share_costs(plan: LogicalPlan) -> Shares:
         if order.feeds is not None:
             feeds.append((order.feed_cost, users))
             store_users[order.feeds] |= users
+        if order.hull is not None:
+            checks.append((order.feed_cost, users))
     _add_stored_streams(plan, store_users)
     rounds = CostModel(plan.request.cost, plan.workers, plan.request.layouts).round_cost * plan.rounds
     parts = [(cost, step_users[node]) for node, cost in step_costs.items()]
-    parts += feeds
+    parts += feeds + checks
     parts += [(store.cost, store_users[store.key]) for store in plan.stores]
     parts.append((rounds, set(names)))
     full, own = dict.fromkeys(names, 0.0), dict.fromkeys(names, 0.0)
@@ -74,6 +78,7 @@ def share_costs(plan: LogicalPlan) -> Shares:
         own=own,
         probes=sum(step_costs.values()),
         feeds=sum(cost for cost, _ in feeds),
+        checks=sum(cost for cost, _ in checks),
         stores=sum(store.cost for store in plan.stores),
         rounds=rounds,
     )

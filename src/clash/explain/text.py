@@ -202,6 +202,9 @@ def _query(plan: LogicalPlan, query: Query, order_lines: _OrderLines) -> list[st
             lines += order_lines.lines(order)
         else:
             lines.append(f"  {order.origin}   goes directly into the result")
+    for hull in dict.fromkeys(order.hull for order in orders if order.hull is not None):
+        origins = [str(order.origin) for order in orders if order.hull == hull]
+        lines += _wrap(f"{indent}of a weaker join, from {join_names(origins)}: checks ", wording.refinement(query, hull), ", ")
     return lines
 
 
@@ -279,6 +282,7 @@ def _costs(plan: LogicalPlan, shares: Shares) -> list[str]:
     by_kind = [
         ("probes", shares.probes),
         ("feeding intermediate results", shares.feeds),
+        ("checking rows of weaker joins", shares.checks),
         ("stores", shares.stores),
         ("rounds", shares.rounds),
     ]

@@ -29,7 +29,7 @@ _MAX_CANDIDATES = 500  # connected sub-joins that are looked at as intermediate 
 
 @dataclass(frozen=True)
 class Part:
-    """A step, a store, or the feeding of a store."""
+    """A step, a store, the feeding of a store, or the checks of rows of a weaker join."""
 
     what: str
     cost: float
@@ -139,6 +139,8 @@ def _parts(plan: LogicalPlan, shares: Shares, steps: Iterable[_PlacedStep], name
     for order in plan.probe_orders:
         if order.feeds is not None:
             costs.append((f"{order} into {wording.store_name(order.feeds)}", order.feed_cost, shares.store_users[order.feeds]))
+        if order.hull is not None:
+            costs.append((f"checks of {order}", order.feed_cost, order.queries))
     for store in plan.stores:
         layouts = "".join(f"[{layout}]" for layout in store.layouts)
         costs.append((f"store {wording.store_name(store.key)}{layouts}", store.cost, shares.store_users[store.key]))

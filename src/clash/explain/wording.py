@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from clash.model.durations import show_duration
 from clash.model.expression_text import expression_text
-from clash.model.query import Query
+from clash.model.query import Query, SubJoin
 from clash.plan.logical import ProbeOrder, Step, StoreKey
 
 _UNITS = ("B", "kB", "MB", "GB", "TB", "PB")
@@ -102,3 +102,9 @@ def windows(query: Query) -> list[str]:
     by_relation = sorted(query.join.windows, key=lambda entry: entry[0])
     bounded = any(window is not None for _, window in by_relation)
     return [f"{relation} {show_duration(window)}" for relation, window in by_relation] if bounded else []
+
+
+def refinement(query: Query, hull: SubJoin) -> list[str]:
+    """What is checked of the rows of a weaker join to find the results of a query."""
+    conditions = sorted(expression_text(expr) for expr in query.beyond(hull))
+    return [*conditions, *(f"{r} within {show_duration(w)}" for r, w in sorted(query.shorter_windows(hull).items()))]

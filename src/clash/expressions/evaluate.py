@@ -24,7 +24,8 @@ from clash.model.coercion import VOID
 from clash.model.expression_text import expression_text
 from clash.model.expressions import Call, Col, Expr, Lit
 from clash.model.expressions import columns as columns_of
-from clash.model.types import family, is_atomic
+from clash.model.failing import can_fail
+from clash.model.types import is_atomic
 
 Columns = Callable[[Col], pa.Array]  # how a column's values are read
 Kernel = Callable[[Call, list[Value], str], Value]
@@ -34,11 +35,6 @@ _KERNELS: dict[str, Kernel] = {
     **calendar.KERNELS, **casts.KERNELS, **nested.KERNELS,
 }  # fmt: skip
 _ACCEPTS_VOID = {"<=>", "in", "greatest", "least", "isnull", "isnotnull", "cast"}
-_RAISING_OPS = {
-    "+", "-", "*", "/", "%", "neg", "abs", "round", "floor", "ceil", "cast", "substring", "div", "pmod", "repeat", "add_months",
-    "make_date", "timestamp_seconds", "timestamp_millis",
-}  # fmt: skip
-_NUMERIC_RANK = {"tinyint": 1, "smallint": 2, "int": 3, "bigint": 4, "float": 5, "double": 6}
 
 
 def evaluate(expr: Expr, columns: Columns, rows: int, timezone: str) -> pa.Array:
@@ -59,28 +55,12 @@ def holds(exprs: Sequence[Expr], columns: Columns, rows: int, timezone: str) -> 
     if not exprs:
         return None
     frame, satisfied = _Frame(columns, rows, timezone), np.ones(rows, dtype=np.bool_)
-    for number, expr in enumerate(sorted(exprs, key=_can_raise)):
+    for number, expr in enumerate(sorted(exprs, key=can_fail)):
         if rows == 0 or (number and not satisfied.any()):
             break
-        mask = None if number == 0 or not _can_raise(expr) else pa.array(satisfied)
+        mask = None if number == 0 or not can_fail(expr) else pa.array(satisfied)
         satisfied &= true_flags(as_array(frame.value_where(expr, mask), rows))
     return satisfied
-
-
-def _can_raise(expr: Expr) -> bool:
-    if not isinstance(expr, Call):
-        return False
-    if expr.op in _RAISING_OPS and not _cannot_fail(expr):
-        return True
-    return any(_can_raise(arg) for arg in expr.args)
-
-
-def _cannot_fail(call: Call) -> bool:
-    """Casts that lose nothing but precision, and arithmetic on floating-point numbers, which does not overflow."""
-    if call.op == "cast":
-        source = call.args[0].type
-        return call.type == "string" or (source in _NUMERIC_RANK and _NUMERIC_RANK.get(call.type, 0) >= _NUMERIC_RANK[source])
-    return family(call.type) == "floating" and call.op in ("+", "-", "*", "neg", "abs", "round")
 
 
 class _Frame:
@@ -134,7 +114,7 @@ class _Frame:
 
     def value_where(self, expr: Expr, mask: pa.Array | None) -> Value:
         """The value in the rows of the mask (None: all rows). Other rows have an arbitrary value and never raise."""
-        if mask is None or not _can_raise(expr):
+        if mask is None or not can_fail(expr):
             return self.value(expr)
         count = mask.true_count
         if count == self.rows:
@@ -153,9 +133,9 @@ def _connective(combine: Callable[[Any, Any], Any], neutral: bool) -> Callable[[
 
     def connect(frame: _Frame, call: Call) -> Value:
         result: Value = None
-        for arg in sorted(call.args, key=_can_raise):
+        for arg in sorted(call.args, key=can_fail):
             undecided = None
-            if result is not None and _can_raise(arg):
+            if result is not None and can_fail(arg):
                 filled = pc.fill_null(as_array(result, frame.rows), neutral)
                 undecided = filled if neutral else pc.invert(filled)
             value = frame.value_where(arg, undecided)

@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from clash.model.expressions import Expr, columns, relations
+from clash.model.implication import implies
 from clash.model.outer_query import OuterQuery
 from clash.model.projection import Projection
 from clash.model.relation import Attribute, Relation
@@ -62,6 +63,20 @@ class SubJoin:
             frozenset(f for f in self.filters if relations(f) <= keep),
             frozenset(r for r in self.residuals if relations(r) <= keep),
             frozenset(w for w in self.windows if w[0] in keep),
+        )
+
+    def is_within(self, other: SubJoin) -> bool:
+        """Whether every row of this join is one of the other, which has the same relations and equalities: the other's filters, residuals
+        and windows hold wherever these do."""
+        if self == other:
+            return True
+        windows = dict(self.windows)
+        return (
+            self.relations == other.relations
+            and self.classes == other.classes
+            and other.residuals <= self.residuals
+            and all(_is_as_short(windows.get(relation), window) for relation, window in other.windows)
+            and all(implies(self.filters, expr) for expr in other.filters)
         )
 
     def __str__(self) -> str:
@@ -138,6 +153,21 @@ class Query:
         """Whether `part` is a sub-join of this query, with the very same predicates and windows."""
         return part.relations <= self.join.relations and self.join.sub(part.relations) == part
 
+    def refines(self, part: SubJoin) -> bool:
+        """Whether every result of the query contains a row of `part`: a join of some of its relations under the same equalities, whose
+        filters, residuals and windows hold wherever the query's do."""
+        return part.relations <= self.join.relations and self.join.sub(part.relations).is_within(part)
+
+    def beyond(self, part: SubJoin) -> frozenset[Expr]:
+        """The filters and residuals of the query on the relations of `part` that a row of it has not been checked for."""
+        own = self.join.sub(part.relations)
+        return (own.filters - part.filters) | (own.residuals - part.residuals)
+
+    def shorter_windows(self, part: SubJoin) -> dict[Relation, int]:
+        """The windows of the query that are shorter than those of `part`, for the relations of it."""
+        given = dict(part.windows)
+        return {r: w for r, w in self.join.windows if w is not None and r in given and w != given[r]}
+
     def reach(self) -> dict[tuple[Relation, Relation], int | None]:
         """D[k, j], the largest τ_j − τ_k in microseconds that a result allows; None where it is unbounded.
 
@@ -157,3 +187,8 @@ class Query:
             if first is not None and second is not None and (direct is None or first + second < direct):
                 reach[k, j] = first + second
         return reach
+
+
+def _is_as_short(window: int | None, other: int | None) -> bool:
+    """Whether a window is no longer than another; None is unbounded."""
+    return other is None or (window is not None and window <= other)

@@ -68,6 +68,9 @@ class ProbeOrder:
     feeds: StoreKey | None = None
     """The intermediate store that the end of the order fills."""
     feed_cost: float = 0.0
+    hull: SubJoin | None = None
+    """The join whose rows the order finds, where it is weaker than those of its queries: each of them takes the rows that pass its own
+    filters, residuals and windows. None where it is the queries' own."""
 
     @property
     def cost(self) -> float:

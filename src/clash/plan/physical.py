@@ -136,6 +136,17 @@ class OriginEntry:
 
 
 @dataclass(frozen=True, slots=True)
+class Refinement:
+    """Which results of a step answer a query, where they are those of a weaker join."""
+
+    query: str
+    conditions: tuple[Expr, ...]
+    """What must be true of them: filters and residuals of the query that the step has not checked."""
+    windows: tuple[tuple[Relation, int], ...]
+    """The windows in microseconds that are shorter than those that the step has checked."""
+
+
+@dataclass(frozen=True, slots=True)
 class ProbeStep:
     """A probe rule, complete: how a block of partial results meets a store, and where the results go."""
 
@@ -179,6 +190,8 @@ class ProbeStep:
     """Whether every worker probes with the same tuples, all or those with hot keys, and each answers for the stored rows of its own."""
     spread: Address | None = None
     """The address of the tuples, where every worker gets those with hot keys: each counts its share of these."""
+    refinements: tuple[Refinement, ...] = ()
+    """For those of `emits` that not every result answers."""
 
 
 @dataclass(frozen=True)

@@ -229,6 +229,10 @@ class Topology:
         return {store.id: store for store in self.stores}
 
     @cached_property
+    def query(self) -> Mapping[str, Query]:
+        return {query.name: query for query in self.queries}
+
+    @cached_property
     def edge(self) -> Mapping[str, Edge]:
         return {edge.label: edge for edge in self.edges}
 

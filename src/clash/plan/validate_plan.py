@@ -30,7 +30,9 @@ def validate_plan(plan: LogicalPlan) -> None:
         orders = [order for order in plan.probe_orders if query.name in order.queries]
         _one_order_per_relation(f"query {query.name}", query.streams, orders)
         for order in orders:
-            _validate_order(order, query.join, [query], layouts, plan.workers)
+            if order.hull is not None and not query.join.is_within(order.hull):
+                raise PlanError(f"{order} finds rows of which {query.name} is no part")
+            _validate_order(order, order.hull or query.join, [query], layouts, plan.workers)
     for order in plan.probe_orders:
         unknown = [name for name in order.queries if name not in queries]
         if unknown:
@@ -47,7 +49,7 @@ def _validate_mirs(plan: LogicalPlan, layouts: Layouts) -> None:
     for key in sorted(probed | {o.feeds for o in plan.probe_orders if o.feeds is not None}, key=str):
         if key.join is None:
             raise PlanError(f"{key} is fed, but is no intermediate result")
-        readers = [q for q in plan.queries if key.owner in (None, q.name) and q.contains(key.join)]
+        readers = [q for q in plan.queries if key.owner in (None, q.name) and q.refines(key.join)]
         if not readers:
             raise PlanError(f"no query contains {key}")
         if any(key.join.relations & query.tables for query in readers):

@@ -103,9 +103,11 @@ def _validate_probe(topology: Topology, rule: ProbeRule, edge: Edge, store: Stor
             raise PlanError(f"{label} carries something else than {rule.edge} makes")
         _require(label, available, set(out.columns))
     for query in rule.emits:
-        if queries[query].join != rule.bound:
-            raise PlanError(f"{name} answers {query}, but is not all of it")
-        _require(name, available, _attributes_in(tuple(output.expression for output in queries[query].outputs)))
+        answered = queries[query]
+        if not answered.join.is_within(rule.bound):
+            raise PlanError(f"{name} answers {query}, but does not find all of it")
+        expressions = (*(output.expression for output in answered.outputs), *answered.beyond(rule.bound))
+        _require(name, available, _attributes_in(expressions))
 
 
 def _time_column(topology: Topology, store: Store) -> str | None:

@@ -9,10 +9,10 @@ only then can it be delivered.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from clash.model.layout import ALL, ONE, Layout
-from clash.model.query import EqualityClass
+from clash.model.query import EqualityClass, SubJoin
 from clash.model.relation import Attribute, Relation
 from clash.model.statistics import Statistics
 from clash.planner.cardinalities import Sizes
@@ -67,8 +67,8 @@ def build_graph(
         if mirs:
             builder.add_mir(sub)
     if model.full:
-        for target in lattice.targets:
-            builder.add_deliveries(lattice.subs[target.sub])
+        for target in (*lattice.targets, *lattice.hulls):
+            builder.add_deliveries(lattice.subs[target.sub], [lattice.subs[hull] for hull in target.hulls])
     return builder.graph
 
 
@@ -86,6 +86,10 @@ class _GraphBuilder:
         lattice, model = self._lattice, self._model
         uses = Counter((a.relation.stream, a.column) for t in lattice.targets for c in lattice.subs[t.sub].join.classes for a in c)
         joined = {s for t in lattice.targets for s in t.parts if len(lattice.subs[t.sub].origins) > 1 or not lattice.subs[s].origins}
+        hulls: dict[str, list[SubJoin]] = {}
+        for part in {p for t in lattice.hulls for p in t.parts}:
+            if lattice.subs[part].size == 1:
+                hulls.setdefault(lattice.subs[part].relations[0].stream, []).append(lattice.subs[part].join)
         singles: dict[str, list[Sub]] = {}
         for sub in lattice.subs:
             if sub.size == 1 and sub.id in joined:
@@ -93,7 +97,7 @@ class _GraphBuilder:
         for stream, subs in singles.items():
             columns = sorted({column for sub in subs for _, column in sub.outside})
             layouts = [Layout("hash", column) for column in columns] or [Layout("hash")]
-            rows = sizes.base_store_rows([sub.join for sub in subs])
+            rows = sizes.base_store_rows([sub.join for sub in subs], hulls.get(stream, ()))
             if self._preset_layouts:
                 small = rows * model.workers <= SMALL_SHARE * sum(s.rows for group in singles.values() for s in group)
                 layouts = [ALL] if small and model.full else [max(layouts, key=lambda h: (uses[stream, str(h.column)], str(h.column)))]
@@ -200,12 +204,17 @@ class _GraphBuilder:
                     fed = self.graph.add_node(origin, sub.id, FED)
                     self.graph.add_arc(tail, fed, cost, store.id, _unless_all(layouts, store), hop, -1)
 
-    def add_deliveries(self, sub: Sub) -> None:
-        """The arcs by which complete results leave; not from EVERY_WORKER, where each worker would deliver the same rows."""
+    def add_deliveries(self, sub: Sub, hulls: Iterable[Sub]) -> None:
+        """The arcs by which complete results leave, those of hulls after a check; not from EVERY_WORKER, where each worker would deliver
+        the same rows."""
         for origin in sub.origins:
-            for placement, tail in self._placements(origin, sub):
-                if placement != EVERY_WORKER:
-                    self.graph.add_arc(tail, self.graph.add_node(origin, sub.id, DELIVERED), 0.0, -1, (), 0, -1)
+            end = self.graph.add_node(origin, sub.id, DELIVERED)
+            if not self.graph.into[end]:
+                for whole in (sub, *hulls):
+                    cost = 0.0 if whole is sub else self._model.check(whole.sends)
+                    for placement, tail in self._placements(origin, whole):
+                        if placement != EVERY_WORKER:
+                            self.graph.add_arc(tail, end, cost, -1, (), 0, -1)
 
     def _placements(self, origin: Relation, sub: Sub) -> list[tuple[Placement, int]]:
         """The placements that rows of (origin, sub) can have, each with its node.

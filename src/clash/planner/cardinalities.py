@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Sequence
 
 from clash.model.expressions import Call, Expr
 from clash.model.query import EqualityClass, SubJoin
@@ -38,10 +39,17 @@ class Sizes:
             rows *= self._known_sizes.factor(join)
         return min(rows, MAX_ROWS)
 
-    def base_store_rows(self, singles: list[SubJoin]) -> float:
-        """Rows of a stream's store: what any of its relations (one-relation sub-joins) can use, but no more than the longest window has."""
+    def base_store_rows(self, singles: list[SubJoin], hulls: Sequence[SubJoin] = ()) -> float:
+        """Rows of a stream's store: what any of its relations (one-relation sub-joins) can use, but no more than the longest window has,
+        and of those inside a hull no more than the hull has."""
         longest = max(self._stream_rows(*window) for single in singles for window in single.windows)
-        return min(longest, sum(self.rows(single) for single in singles))
+        rows = {single: self.rows(single) for single in singles}
+        total, largest = sum(rows.values()), max(rows.values())
+        for hull in sorted(hulls, key=self.rows, reverse=True):
+            inside = [single for single in rows if single.is_within(hull)]
+            if inside and (own := self.rows(hull)) <= sum(rows[single] for single in inside):
+                rows = {single: count for single, count in rows.items() if single not in inside} | {hull: own}
+        return min(longest, total, max(largest, sum(rows.values())))
 
     def _stream_rows(self, relation: Relation, window: int | None) -> float:
         stream = self._streams.get(relation.stream)

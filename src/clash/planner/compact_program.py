@@ -26,7 +26,7 @@ class CompactProgram:
         self.parts = {target.sub: graph.parts(target) for target in targets}
         self.nodes = sorted({n for parts in self.parts.values() for sub in parts for n in graph.nodes_of(sub)})
         halves = {half for parts in self.parts.values() for sub in parts for pair in graph.lattice.subs[sub].splits for half in pair}
-        whole = {target.sub for target in targets} - halves
+        whole = {target.sub for target in targets} - halves - {hull for target in targets for hull in target.hulls}
         # Goals, and nodes from which steps lead nowhere but to a goal. All of them are reached by the flow to that goal, so none has an s.
         self.final = {*self.goals, *(n for n in self.nodes if graph.nodes[n].sub in whole)}
         self.y: dict[int, int] = {}  # arc → is it used?

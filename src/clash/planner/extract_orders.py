@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from clash.plan.logical import ProbeOrder, Step, StoreKey, StorePlan
 from clash.planner.graph import Arc, Graph
+from clash.planner.placements import DELIVERED
 from clash.planner.solution import Solution
 
 
@@ -40,7 +41,7 @@ def store_plans(graph: Graph, solution: Solution, owner: str | None = None) -> t
 def _order(
     graph: Graph, solution: Solution, end: int, queries: tuple[str, ...], feeds: StoreKey | None, steps: Mapping[int, Step]
 ) -> ProbeOrder:
-    """The order that leads to the node `end`. Arcs that are not steps place or feed rows; their cost is the order's feed cost."""
+    """The order that leads to the node `end`. Arcs that are not steps place, feed or check rows; their cost is the order's feed cost."""
     arcs: list[int] = []
     node = end
     while not graph.is_root(node):
@@ -49,8 +50,12 @@ def _order(
     arcs.reverse()
     root = graph.nodes[node]
     order_steps = tuple(steps[at] for at in arcs if at in steps)
-    feed_cost = sum(graph.arcs[at].cost for at in arcs if at not in steps)
-    return ProbeOrder(root.origin, graph.lattice.subs[root.sub].join, order_steps, queries, feeds, feed_cost)
+    other_cost = sum(graph.arcs[at].cost for at in arcs if at not in steps)
+    found = graph.nodes[graph.arcs[arcs[-1]].tail].sub if arcs else root.sub
+    # Only the check of a hull's rows leads from one whole join to another.
+    is_checked = graph.nodes[end].placement == DELIVERED and found != graph.nodes[end].sub
+    hull = graph.lattice.subs[found].join if is_checked else None
+    return ProbeOrder(root.origin, graph.lattice.subs[root.sub].join, order_steps, queries, feeds, other_cost, hull)
 
 
 def _step(graph: Graph, layouts: Mapping[int, tuple[int, ...]], arc: Arc, owner: str | None) -> Step:

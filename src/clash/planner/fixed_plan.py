@@ -95,7 +95,8 @@ def _trace(graph: Graph, order: ProbeOrder, end: SubJoin, feeds: bool, allowed: 
     It starts unplaced, or where one of the origin's own store's layouts places the tuple.
     """
     lattice = graph.lattice
-    single, whole = lattice.find(end.sub([order.origin])), lattice.find(end)
+    found = end if order.hull is None or feeds else order.hull
+    single, whole = lattice.find(found.sub([order.origin])), lattice.find(end)
     root = None if single is None else graph.find(Node(order.origin, single, UNPLACED))
     if root is None or whole is None:
         return []
@@ -105,7 +106,7 @@ def _trace(graph: Graph, order: ProbeOrder, end: SubJoin, feeds: bool, allowed: 
         if arc.probes < 0 and graph.nodes[arc.head].placement not in (FED, DELIVERED) and _is_allowed(graph, arc, None, allowed):
             starts.append([(arc.head, at)])
     last = (FED if feeds else DELIVERED) if graph.model.full else None
-    paths = [path for start in starts if (path := _follow(graph, root, start, order, end, last, allowed))]
+    paths = [path for start in starts if (path := _follow(graph, root, start, order, (found, end), last, allowed))]
     return min(paths, key=lambda path: sum(_arc_cost(graph, at) for _, at in path), default=[])
 
 
@@ -114,17 +115,20 @@ def _arc_cost(graph: Graph, at: int) -> float:
     return graph.arcs[at].cost + graph.arcs[at].hop * max(graph.model.round_cost, 1e-9)
 
 
-def _follow(graph: Graph, root: int, start: Path, order: ProbeOrder, end: SubJoin, last: str | None, allowed: AllowedLayouts) -> Path:
+def _follow(
+    graph: Graph, root: int, start: Path, order: ProbeOrder, ends: tuple[SubJoin, SubJoin], last: str | None, allowed: AllowedLayouts
+) -> Path:
     """The path along the order from `start`, by the cheapest arc for each step; empty where a step has none.
 
-    `last`: the placement that the path ends at; None for any.
+    `ends`: the join that the steps complete, and the one that the path ends at. `last`: the placement that the path ends at; None for any.
     """
     path = list(start)
+    found, end = ends
     covered = frozenset([order.origin])
     stops: list[tuple[int | None, SubJoin, Layout | None, str | None]] = []  # (probed sub, covered join, layout, placement to end at)
     for step in order.steps:
         covered = covered | step.adds.relations
-        stops.append((graph.lattice.find(end.sub(step.adds.relations)), end.sub(covered), step.layout, None))
+        stops.append((graph.lattice.find(found.sub(step.adds.relations)), found.sub(covered), step.layout, None))
     if last is not None:
         stops.append((-1, end, None, last))
     for probed, join, layout, placement in stops:

@@ -111,15 +111,18 @@ class Graph:
         return [goal for target in self.lattice.targets for goal in self.goals(target)]
 
     def parts(self, target: Target) -> list[int]:
-        """The subs inside the target, by ascending size: its own, and those that queries which share some of them have added below."""
-        subs, seen, todo = self.lattice.subs, set(target.parts), list(target.parts)
+        """The subs inside the target and its hulls, by ascending size, the whole target last: their own, and those that queries which share
+        some of them have added below."""
+        subs = self.lattice.subs
+        seen = {*target.parts, *target.hulls}
+        todo = list(seen)
         while todo:
             for pair in subs[todo.pop()].splits:
                 for part in pair:
                     if part not in seen:
                         seen.add(part)
                         todo.append(part)
-        return sorted(seen, key=lambda sub: (subs[sub].size, sub))
+        return sorted(seen, key=lambda sub: (subs[sub].size, sub == target.sub, sub))
 
     def has_store(self, sub: int) -> bool:
         """Whether the sub may be kept as a MIR."""

@@ -25,6 +25,7 @@ INITIAL_TEMPERATURE = 0.003  # of the cost of the first plan: about how much wor
 MAX_QUERIES_OF_TEMPERATURE = 30  # a larger set has the temperature of such a part of it: what a move changes does not grow with the set
 MAX_JOURNAL = 500_000  # changes since the best plan, after which the search returns to it
 GUIDED_SHARE = 0.3  # of the moves that insert queries at the prices of the relaxation
+HULL_SHARE = 0.1  # of the moves, where queries have hulls: all of a hull's queries leave, and every other time find it there for nothing
 HOP_PRICES = (0.0, 0.05, 0.3, 1.0)  # shares of the cost of a round that moves count per hop, in turn
 
 
@@ -56,6 +57,15 @@ class HeuristicSearch(QueryInserter):
                 self._subproblems[sub] = [self._subproblem(part, pin) for part in graph.parts(pin)]
                 self._goals[sub] = graph.feeders(sub)
                 self._common.append((pin, group))
+
+        self._hulls: list[tuple[Target, list[Target]]] = []  # (join as if it were a query, the queries that may take their results from it)
+        for hull in graph.lattice.hulls:
+            group = [target for target in targets if hull.sub in target.hulls]
+            if group and hull.sub not in self._goals:
+                self._goals[hull.sub] = graph.goals(hull)
+                self._subproblems[hull.sub] = [self._subproblem(part, hull) for part in graph.parts(hull)]
+            if group:
+                self._hulls.append((hull, group))
 
     def run(self, moves: int, deadline: Deadline, start: Mapping[int, int] | None = None) -> Solution:
         """Some constructions, then `moves` moves from the best of them. The first construction is made whatever the deadline is.
@@ -193,6 +203,9 @@ class HeuristicSearch(QueryInserter):
             forced = (store, rng.choice(others))
             if len(group) > MAX_QUERIES_PER_LAYOUT_MOVE:  # a layout can change only if all queries that use the store are removed
                 forced, group = None, rng.sample(group, MAX_QUERIES_PER_MOVE)
+        elif self._hulls and rng.random() < HULL_SHARE:
+            hull, group = rng.choice(self._hulls)
+            pin = hull if rng.random() < 0.5 else None
         elif kind < 0.65 and self._common:
             pin, group = rng.choice(self._common)
             group = group if len(group) <= MAX_QUERIES_PER_MOVE else rng.sample(group, MAX_QUERIES_PER_MOVE)

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from clash.planner.graph import Arc, Graph
 from clash.planner.lattice import Target
+from clash.planner.placements import DELIVERED
 from clash.planner.plan_state import PlanState, Routes
 
 INFINITE = math.inf
@@ -249,6 +250,8 @@ def _make_subproblem(graph: Graph, sub_id: int, goals: list[int] | None) -> SubP
     """`goals`: where the sub ends, if it is a query's; None if it is a part of larger ones."""
     sub = graph.lattice.subs[sub_id]
     nodes = graph.nodes_of(sub_id)
+    if goals is None:  # a query that is a part of larger ones may have hulls, which are no parts of these
+        nodes = [node for node in nodes if not _is_checked(graph, node)]
     ends = goals if goals is not None else graph.feeders(sub_id) if graph.has_store(sub_id) else []
     end_of_origin = {graph.nodes[end].origin: end for end in ends}
     splits = []
@@ -279,3 +282,9 @@ def _make_subproblem(graph: Graph, sub_id: int, goals: list[int] | None) -> SubP
         ]
     store_cost = min(graph.store_of(sub).costs) if ends and goals is None else 0.0
     return SubProblem(sub_id, sub.size, nodes, ends, store_cost, splits)
+
+
+def _is_checked(graph: Graph, node: int) -> bool:
+    """Whether rows of a hull may become those of the node."""
+    own = graph.nodes[node]
+    return own.placement == DELIVERED and any(graph.nodes[graph.arcs[at].tail].sub != own.sub for at in graph.into[node])

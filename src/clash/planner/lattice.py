@@ -55,6 +55,8 @@ class Target:
     """The names of the queries that it answers."""
     complete: bool
     """Whether `parts` are all connected sub-joins, so that a bound over them is a bound over all plans."""
+    hulls: list[int] = field(default_factory=list)
+    """The subs of weaker joins of the same relations whose rows, checked once more, are the results of the query."""
 
     @staticmethod
     def of_sub(sub: int) -> Target:
@@ -68,30 +70,50 @@ class Lattice:
     def __init__(self, sizes: Sizes) -> None:
         self.subs: list[Sub] = []
         self.targets: list[Target] = []
+        self.hulls: list[Target] = []
+        """Joins that queries may take their results from, as if they were queries."""
         self._sizes = sizes
         self._ids: dict[SubJoin, int] = {}
 
     def add(self, query: Query, candidates: Sequence[int] | None = None) -> Target:
         """Add the query's subs; `candidates` are bit masks over its sorted relations, None for all connected ones."""
+        whole, by_mask = self._add_subs(query, candidates)
+        equal_target = next((t for t in self.targets if t.sub == whole.id), None)
+        if equal_target is not None:
+            equal_target.queries.append(query.name)
+            return equal_target
+        self._add_splits(by_mask)
+        target = Target(whole.id, [sub.id for sub in by_mask.values()], [query.name], candidates is None)
+        self.targets.append(target)
+        return target
+
+    def add_hull(self, hull: Query, queries: Iterable[Query], candidates: Sequence[int] | None = None) -> None:
+        """Add the subs of a join that some of the queries refine; these are targets already. `candidates` are as for `add`."""
+        whole, by_mask = self._add_subs(hull, candidates)
+        self._add_splits(by_mask)
+        self.hulls.append(Target(whole.id, [sub.id for sub in by_mask.values()], [], candidates is None))
+        by_sub = {target.sub: target for target in self.targets}
+        for query in queries:
+            target = by_sub[self._ids[query.join]]
+            if target.sub != whole.id and whole.id not in target.hulls and query.join.is_within(hull.join):
+                target.hulls.append(whole.id)
+
+    def _add_subs(self, query: Query, candidates: Sequence[int] | None) -> tuple[Sub, dict[int, Sub]]:
+        """The sub of the whole query, and all of them by mask."""
         graph = JoinGraph(query)
         masks = graph.connected() if candidates is None else sorted(candidates, key=lambda m: (m.bit_count(), m))
         by_mask = {mask: self._intern(query.join.sub(graph.members(mask)), query.tables) for mask in masks}
         for mask, sub in by_mask.items():
             sub.outside.update(graph.outside(mask))
-        whole = by_mask[graph.full]
-        equal_target = next((t for t in self.targets if t.sub == whole.id), None)
-        if equal_target is not None:
-            equal_target.queries.append(query.name)
-            return equal_target
+        return by_mask[graph.full], by_mask
+
+    def _add_splits(self, by_mask: dict[int, Sub]) -> None:
         for mask, sub in by_mask.items():
             if sub.size > 1:
                 present = set(sub.splits)
                 for pair in _splits(mask, by_mask):
                     if pair not in present:
                         sub.splits.append(pair)
-        target = Target(whole.id, [sub.id for sub in by_mask.values()], [query.name], candidates is None)
-        self.targets.append(target)
-        return target
 
     def find(self, join: SubJoin) -> int | None:
         """The id of the sub for the join, if there is one."""

@@ -2,7 +2,8 @@
 
 The passes, in this order:
 
-1. `candidate_joins.candidates` selects the sub-joins of each query that are considered.
+1. `hulls.find_hulls` finds joins that several queries may take their results from; `candidate_joins.candidates` selects the sub-joins of
+   each query that are considered.
 2. `lattice.Lattice.add` interns them, so that equal parts of different queries are one, with estimated sizes (`cardinalities`).
 3. `build_graph.build_graph` makes the graph of all steps between them, with costs (`cost_model`) and placements (`placements`).
 4. `components.components` splits the queries into groups that share nothing.

@@ -6,7 +6,7 @@ need different layouts of a store, it gets the one that costs least in all. `glo
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import overload
 
@@ -21,7 +21,9 @@ from clash.planner.extract_orders import probe_orders, store_plans
 from clash.planner.fixed_plan import FixedPlan, arcs_of_plans, layout_indices
 from clash.planner.graph import Graph, Node
 from clash.planner.heuristic import HeuristicSearch
+from clash.planner.hulls import find_hulls
 from clash.planner.integer_program import TOLERANCE
+from clash.planner.lattice import Target
 from clash.planner.placements import UNPLACED
 from clash.planner.search_space import Options, SearchSpace, build_space
 from clash.planner.solution import Solution, finish
@@ -67,9 +69,9 @@ class PlanningProblem:
     start_layouts: Mapping[StoreKey, tuple[Layout, ...]] | None = None
     """The layouts of its stores."""
 
-    def space(self, queries: tuple[Query, ...], deadline: Deadline) -> SearchSpace:
-        """The search space of some of the queries."""
-        return build_space(queries, self.statistics, self.streams, self.options, NEVER if self.heuristic_only else deadline)
+    def space(self, queries: tuple[Query, ...], deadline: Deadline, hulls: Sequence[Query] = ()) -> SearchSpace:
+        """The search space of some of the queries, which may take their results from the hulls."""
+        return build_space(queries, self.statistics, self.streams, self.options, NEVER if self.heuristic_only else deadline, hulls)
 
 
 # ---- independent ----------------------------------------------------------------------------------------------------
@@ -118,6 +120,7 @@ def _plan_each(problem: PlanningProblem, give_up: Deadline = NEVER) -> list[tupl
 def plan_shared(problem: PlanningProblem) -> StrategyResult:
     """The strategy `shared`."""
     space = problem.space(problem.queries, problem.deadline)
+    space = replace(space, left_out=tuple(hulls_of(problem.queries, problem.options, ())))
     graph = space.graph
     if not space.complete:  # too large to optimise each query; `global` begins with the same plan, so it is never worse
         solution = HeuristicSearch(graph, graph.lattice.targets).run_separately()
@@ -125,9 +128,10 @@ def plan_shared(problem: PlanningProblem) -> StrategyResult:
         return StrategyResult(orders, stores, solution.cost, min(cost_floor(space), solution.cost), False, solution.rounds, 0, 0, False)
     parts = _plan_each(problem)
     solution = merge_plans(space, parts, problem.deadline)
-    # Whatever the plan, its part for one query costs at least what the query costs alone.
+    # Whatever the plan, its part for one query costs at least what the query costs alone, unless a hull may replace that.
+    replaceable = space.replaceable
     floor = cost_floor(space)
-    bound = max([floor, *(part.bound for _, part in parts)])
+    bound = max([floor, *(part.bound for single, part in parts if single.queries[0].join.relations not in replaceable)])
     orders, stores = probe_orders(graph, solution), store_plans(graph, solution)
     result = _result(orders, stores, solution.cost, bound, solution.rounds, [part for _, part in parts], False)
     source: BoundSource = "isolated queries" if bound > floor else "floor"
@@ -178,7 +182,8 @@ def plan_global(problem: PlanningProblem) -> StrategyResult:
     """The strategy `global`."""
     clock = problem.deadline.clock
     began = clock()
-    space = problem.space(problem.queries, problem.deadline)
+    hulls = hulls_of(problem.queries, problem.options, problem.start)
+    space = problem.space(problem.queries, problem.deadline, hulls)
     # Extracting a large plan takes a good part of the time that building its search space took: that much is reserved.
     problem = replace(problem, deadline=problem.deadline.earlier(EXTRACTION_SHARE * (clock() - began)))
     graph = space.graph
@@ -188,6 +193,9 @@ def plan_global(problem: PlanningProblem) -> StrategyResult:
     if problem.start:
         start, complete_starts = _given_start(graph, problem)
         candidates += complete_starts
+    if graph.lattice.hulls and (problem.heuristic_only or not problem.deadline.passed):
+        candidates += _plan_over_hulls(graph, problem, hulls)
+        start = start or (candidates[-1].into if candidates else {})
     if several and space.complete and problem.options.model.full and not start and problem.options.formulation == "compact":
         # Under `full`, layouts matter more than orders: start from queries planned separately, their stores' layouts reconciled.
         until = problem.deadline.share(SEPARATE_PLANS_SHARE)
@@ -214,6 +222,35 @@ def plan_global(problem: PlanningProblem) -> StrategyResult:
     return replace(plan, optimal=True, bound=solution.cost) if bound >= solution.cost * (1 - TOLERANCE) else plan
 
 
+def _plan_over_hulls(graph: Graph, problem: PlanningProblem, hulls: list[Query]) -> list[Solution]:
+    """A plan in which every query takes its results from its weakest hull: that of the hulls alone, which is a small problem. None if the
+    graph does not contain it, which is possible for very large queries."""
+    representatives: dict[SubJoin, Query] = {}
+    members: dict[str, list[str]] = {}
+    for query in problem.queries:
+        weakest = next((hull for hull in hulls if query.join.is_within(hull.join)), query)
+        planned = representatives.setdefault(weakest.join, replace(weakest, name=f"{len(representatives)}"))
+        members.setdefault(planned.name, []).append(query.name)
+    options = replace(problem.options, hulls=False, on_progress=None)
+    until = problem.deadline.share(SEPARATE_PLANS_SHARE)
+    result = plan_global(replace(problem, queries=tuple(representatives.values()), options=options, deadline=until, start=()))
+    joins = {query.name: query.join for query in problem.queries}
+    orders = []
+    for order in result.orders:
+        if order.feeds is not None:
+            orders.append(order)
+            continue
+        whole = next(query.join for query in representatives.values() if query.name in order.queries)
+        names = [name for planned in order.queries for name in members[planned]]
+        for name in names:
+            orders.append(replace(order, queries=(name,), hull=None if joins[name] == whole else whole))
+    layouts = layout_indices(graph, {store.key: store.layouts for store in result.stores}, or_any=True)
+    arcs = arcs_of_plans(graph, [FixedPlan(tuple(orders), joins, layouts)])
+    goals = graph.all_goals()
+    contained = all(goal in arcs or graph.is_root(goal) for goal in goals)
+    return [finish(graph, goals, arcs, {} if graph.model.free_copies else layouts)] if contained else []
+
+
 def _given_start(graph: Graph, problem: PlanningProblem) -> tuple[dict[int, int], list[Solution]]:
     """The arcs of the plan to begin with, as far as the graph contains it, and the plan itself if it answers all queries."""
     given = layout_indices(graph, problem.start_layouts or {})  # of a plan under other options, perhaps
@@ -225,14 +262,28 @@ def _given_start(graph: Graph, problem: PlanningProblem) -> tuple[dict[int, int]
     return arcs, [finish(graph, goals, arcs, {} if graph.model.free_copies else layouts)]
 
 
+def hulls_of(queries: Iterable[Query], options: Options, orders: Iterable[ProbeOrder]) -> list[Query]:
+    """The joins that queries may take their results from, those of the given orders included; none where checks have no price."""
+    if not options.hulls or not options.model.full:
+        return []
+    return find_hulls(queries, [order.hull for order in orders if order.hull is not None])
+
+
 # ---- bounds and results ---------------------------------------------------------------------------------------------
 def cost_floor(space: SearchSpace) -> float:
     """What every plan pays, whether it was considered or not: each tuple's first step, each base store once, and one round."""
-    graph, model = space.graph, space.graph.model
-    roots = {root for goal in graph.all_goals() if (root := _root(graph, goal)) is not None}
-    cost = sum(_least_first_step_cost(graph, root) for root in roots)
+    graph, model, subs = space.graph, space.graph.model, space.graph.lattice.subs
+    replaceable = space.replaceable
+    cost, counted = 0.0, set[int]()
+    targets = [target for target in graph.lattice.targets if subs[target.sub].join.relations not in replaceable]
+    needed = [roots for target in targets for roots in _alternative_roots(graph, target)]
+    for roots in sorted(needed, key=len):  # those of queries without a hull first
+        if counted.isdisjoint(roots):  # a plan has one of them, and it is none that is counted already
+            cost += min(_least_first_step_cost(graph, root) for root in roots)
+            counted |= roots
     cheapest = Layout("hash") if model.workers > 1 else ONE
-    base_stores = [store for store in graph.stores if store.stream is not None]
+    smaller = {relation.stream for relations in replaceable for relation in relations}  # their stores may be smaller with hulls
+    base_stores = [store for store in graph.stores if store.stream is not None and store.stream not in smaller]
     cost += sum(model.table(cheapest, s.rows) if s.is_table else model.store(cheapest, s.rows, 1, False) for s in base_stores)
     return cost + model.round_cost
 
@@ -243,12 +294,15 @@ def _best_bound(space: SearchSpace, result: SolveResult, floor: float) -> tuple[
     return max([*bounds, (result.bound, result.bound_source)] if space.complete else bounds, key=lambda bound: bound[0])
 
 
-def _root(graph: Graph, goal: int) -> int | None:
-    """The root of all paths to the goal; None for a query of one relation, which needs no step."""
-    node = graph.nodes[goal]
-    join = graph.lattice.subs[node.sub].join
-    single = graph.lattice.find(join.sub([node.origin]))
-    return None if len(join.relations) == 1 or single is None else graph.find(Node(node.origin, single, UNPLACED))
+def _alternative_roots(graph: Graph, target: Target) -> Iterator[set[int]]:
+    """Per origin of the query, the roots of all paths to its goal: its own, and those of its hulls. None for a query of one relation, which
+    needs no step."""
+    subs = graph.lattice.subs
+    if subs[target.sub].size > 1:
+        for origin in subs[target.sub].origins:
+            singles = (graph.lattice.find(subs[whole].join.sub([origin])) for whole in (target.sub, *target.hulls))
+            roots = (graph.find(Node(origin, single, UNPLACED)) for single in singles if single is not None)
+            yield {root for root in roots if root is not None}
 
 
 def _least_first_step_cost(graph: Graph, root: int) -> float:

@@ -57,7 +57,7 @@ def branch_orders(queries: Sequence[Query], orders: Iterable[ProbeOrder], layout
         query_paths: dict[_Path, list[str]] = {}
         for name in order.queries:
             query = brancher.queries[name]
-            for path in brancher.paths(order, query.join, [query]):
+            for path in brancher.paths(order, order.hull or query.join, [query]):
                 query_paths.setdefault(path, []).append(name)
         for path, names in query_paths.items():
             branches.append(_branch(replace(order, queries=tuple(names), feeds=None), path))
@@ -114,7 +114,7 @@ class _Brancher:
 
         A path for a single query needs all columns that the query names; a path into a MIR needs those that decide which rows the MIR has.
         """
-        is_query = len(users) == 1 and users[0].join == join
+        is_query = len(users) == 1 and users[0].join.relations == join.relations
         attributes = query_attributes(users[0]) if is_query else join_attributes(join)
         needed = {a.column for a in attributes if a.relation == relation}
         store = store_id(key)

@@ -49,7 +49,7 @@ def stream_channels(topology: Topology, types: AttributeTypes, stream: str, filt
         for label in origin.out:
             _add(groups, topology.edge[label], shared_by)
         if origin.emits:
-            outputs = output_attributes(topology, origin.emits)
+            outputs = output_attributes(topology, origin.emits, origin.start)
             groups.setdefault((shared_by, "any", 1), []).append(_Leaving(origin.label, Address("any"), 1, outputs))
     _send_along(groups)
     for at, (((_, backfill), *_), members) in enumerate(groups.items()):

@@ -3,8 +3,8 @@
 Invariant: what a rule reads either arrives on its edge or is a column of its store, and so is what it sends on.
 
 A base store has all columns that any live query names of its stream, those of filters included, because each query's filter is applied on
-an edge of its own. The rows of a MIR have passed their filters: it has the keys to relations outside it, the columns of residuals that
-are not checked yet, and outputs, for every live query that contains it, whether or not today's plan uses it there.
+an edge of its own. The rows of a MIR have passed its filters: it has the keys to relations outside it, the columns of filters and residuals
+that are not checked yet, and outputs, for every live query that refines it, whether or not today's plan uses it there.
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ def join_attributes(join: SubJoin) -> set[Attribute]:
     return {a for equal in join.classes for a in equal} | attributes_in(*join.filters, *join.residuals)
 
 
-def output_attributes(topology: Topology, queries: Iterable[str]) -> tuple[Attribute, ...]:
-    """The attributes that the results of these queries are computed from."""
-    return tuple(sorted({a for query in topology.queries if query.name in queries for a in _outputs(query)}))
+def output_attributes(topology: Topology, queries: Iterable[str], bound: SubJoin) -> tuple[Attribute, ...]:
+    """The attributes that the results of these queries are computed from, and that decide which rows of `bound` are results."""
+    return tuple(sorted({a for name in queries for a in _read_of(topology.query[name], bound)}))
 
 
 def stored_columns(key: StoreKey, layouts: tuple[Layout, ...], queries: Iterable[Query], streams: Streams) -> tuple[Attribute, ...]:
@@ -65,11 +65,11 @@ def travelling_columns(
     roots: Iterable[Node], placements: Mapping[Node, Placement], stores: Mapping[StoreKey, Store], queries: Iterable[Query]
 ) -> TravellingColumns:
     """What must arrive at each node; children come first, because a parent passes on what they need."""
-    outputs = {query.name: _outputs(query) for query in queries}
+    by_name = {query.name: query for query in queries}
     travelling: TravellingColumns = {}
     for root in roots:
         for node in reversed(list(root.walk())):
-            needed = {a for name in node.emits for a in outputs[name]}
+            needed = {a for name in node.emits for a in _read_of(by_name[name], node.bound)}
             needed |= {a for key in node.feeds for a in stores[key].columns}
             needed |= {a for child in node.children.values() for a in travelling[child]}
             if node.parent is None or node.adds is None:
@@ -88,6 +88,11 @@ def new_residuals(before: SubJoin, adds: SubJoin, bound: SubJoin) -> frozenset[E
     return bound.residuals - before.residuals - adds.residuals
 
 
+def _read_of(query: Query, bound: SubJoin) -> set[Attribute]:
+    """What is read of complete rows: for the outputs, and where `bound` is weaker than the query's join, to find the query's rows."""
+    return _outputs(query) | attributes_in(*query.beyond(bound))
+
+
 def _outputs(query: Query) -> set[Attribute]:
     return attributes_in(*(output.expression for output in query.outputs))
 
@@ -101,7 +106,7 @@ def _needed_of_mir(query: Query, part: SubJoin) -> set[Attribute]:
 
     The smallest member of an equality class inside the MIR stands for the others, as it does in the rules that look rows up.
     """
-    needed = attributes_in(*(query.join.residuals - part.residuals)) | _outputs(query)
+    needed = attributes_in(*(query.join.residuals - part.residuals), *(query.join.filters - part.filters)) | _outputs(query)
     for equal in query.join.classes:
         inside = [a for a in equal if a.relation in part.relations]
         if inside and len(inside) < len(equal):

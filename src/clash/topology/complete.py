@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from clash.model.block_columns import ARRIVAL, DEADLINE, EARLIEST, EVENT_TIME, LATEST, UNBOUNDED_WINDOW, part_event_time
+from clash.model.canonical_text import expression_key
 from clash.model.expressions import Call, Expr, columns
 from clash.model.layout import Layout
-from clash.model.query import Query
+from clash.model.query import Query, SubJoin
 from clash.model.relation import Attribute, Relation
 from clash.model.stream import Stream
 from clash.plan.collection_spec import build_collection_spec
@@ -23,6 +24,7 @@ from clash.plan.physical import (
     OriginEntry,
     PhysicalPlan,
     ProbeStep,
+    Refinement,
     StoreCopy,
     StreamIngest,
     TypedColumn,
@@ -172,7 +174,7 @@ def _entries(topology: Topology) -> dict[str, OriginEntry]:
         for label in origin.out:
             entries[label] = OriginEntry(origin.relation, micros, topology.edge[label].columns, ())
         if origin.emits:
-            attributes = output_attributes(topology, origin.emits)
+            attributes = output_attributes(topology, origin.emits, origin.start)
             entries[origin.label] = OriginEntry(origin.relation, micros, attributes, origin.emits)
     return entries
 
@@ -185,7 +187,7 @@ def _step(topology: Topology, types: AttributeTypes, rule: ProbeRule) -> ProbeSt
     keys = sorted(typed_keys(types, rule), key=lambda key: (_as_stored(store, key.stored), key.type))
     outgoing = [topology.edge[label] for label in (*rule.out, *rule.feeds)]
     local = tuple(e.label for e in outgoing if e.stays and e.position.round == rule.position.round)
-    carried = {a for e in outgoing for a in e.columns} | set(output_attributes(topology, rule.emits))
+    carried = {a for e in outgoing for a in e.columns} | set(output_attributes(topology, rule.emits, rule.bound))
     added = tuple(sorted(rule.adds.relations))
     part_times = _part_times(topology, rule)
     window = dict(rule.adds.windows)[added[0]] if store.join is None else 0
@@ -212,14 +214,25 @@ def _step(topology: Topology, types: AttributeTypes, rule: ProbeRule) -> ProbeSt
         broadcast=edge.address.kind == "all",
         own_rows_only=(edge.address.kind == "all" and edge.layout.kind == "hash") or bool(edge.address.hot),
         spread=edge.address if edge.address.kind == "key" and edge.address.hot else None,
+        refinements=tuple(refinement for name in rule.emits if (refinement := _refinement(topology.query[name], rule.bound)) is not None),
     )
 
 
+def _refinement(query: Query, bound: SubJoin) -> Refinement | None:
+    """What a row of `bound` must pass to answer the query; None where every row does."""
+    conditions = tuple(sorted(query.beyond(bound), key=expression_key))
+    windows = tuple(sorted(query.shorter_windows(bound).items()))
+    return Refinement(query.name, conditions, windows) if conditions or windows else None
+
+
 def _part_times(topology: Topology, rule: ProbeRule) -> tuple[Relation, ...]:
-    """The relations whose event times the results carry on: parts of intermediate results that are stored here or further down."""
+    """The relations whose event times the results carry on: parts of intermediate results that are stored here or
+    further down, and those that a query has a shorter window for."""
     if not topology.timed:
         return ()
     relations: set[Relation] = set()
+    for name in rule.emits:
+        relations |= topology.query[name].shorter_windows(rule.bound).keys()
     for label in rule.feeds:
         store = topology.store[topology.edge[label].store]
         relations |= store.join.relations if store.join is not None else frozenset()
@@ -238,6 +251,6 @@ def _readers(topology: Topology) -> dict[str, tuple[str, ...]]:
         if join is None:
             names = [q.name for q in topology.queries if any(r.stream == edge.source.name for r in q.join.relations)]
         else:
-            names = [query.name for query in topology.queries if query.contains(join)]
+            names = [query.name for query in topology.queries if query.refines(join)]
         readers[edge.label] = tuple(names)
     return readers

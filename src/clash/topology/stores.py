@@ -1,7 +1,7 @@
 """Which rows and columns a store retains, for how long, and by which columns its rows are looked up.
 
 Invariant: a row that no row filter retains, a column outside `columns`, or a row past its horizons can be part of no future result of a
-live query. For a base store all live queries on the stream count; for the store of a MIR, all that contain the MIR.
+live query. For a base store all live queries on the stream count; for the store of a MIR, all of whose results its rows can be parts.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def readers(key: StoreKey, queries: Iterable[Query]) -> list[Query]:
     """The queries that a store is kept for. A query of a single stream reads no store of it: nothing that arrives later joins it."""
     owners = [q for q in queries if key.owner in (None, q.name)]
     if key.join is not None:
-        return [q for q in owners if q.contains(key.join)]
+        return [q for q in owners if q.refines(key.join)]
     return [q for q in owners if any(r.stream == key.stream for r in (q.join.relations if len(q.streams) > 1 else q.tables))]
 
 

@@ -59,7 +59,7 @@ class Node:
     """At a root that backfills: only tuples that arrived here or later."""
     children: dict[ChildKey, Node] = field(default_factory=dict)
     emits: list[str] = field(default_factory=list)
-    """The queries that the results of the step answer."""
+    """The queries that the results of the step answer, or of whose results they are a superset."""
     feeds: list[StoreKey] = field(default_factory=list)
     """The intermediate stores that the results of the step fill."""
 
@@ -171,6 +171,8 @@ def _entry_layout(order: ProbeOrder, join: SubJoin, layouts: Layouts, streams: S
 
 def _join(order: ProbeOrder, joins: dict[str, SubJoin]) -> SubJoin:
     """The join that the order completes: that of its queries, or of the store that it feeds."""
+    if order.hull is not None:
+        return order.hull
     if order.queries:
         return joins[order.queries[0]]
     if order.feeds is None or order.feeds.join is None:

@@ -18,12 +18,12 @@ import pyarrow as pa
 from clash.columnar.block import Block, as_time_column, deadlines, rows_where
 from clash.columnar.slots import hot_rows
 from clash.errors import DataError, StateError, with_context
-from clash.expressions import evaluate
+from clash.expressions import evaluate, holds
 from clash.model.block_columns import ARRIVAL, DEADLINE, EARLIEST, EVENT_TIME, LATEST, part_event_time, stored_name
 from clash.model.expressions import Col
 from clash.model.query import query_of
 from clash.model.relation import Attribute
-from clash.plan.physical import Channel, OriginEntry, ProbeStep
+from clash.plan.physical import Channel, OriginEntry, ProbeStep, Refinement
 from clash.protocol.batch import BatchSpec
 from clash.protocol.messages import (
     REPORT_KIND,
@@ -192,7 +192,7 @@ class _RoundTask:
             self.matches_left -= piece.rows
             if self.matches_left < 0:
                 raise TooManyMatchesError
-            self._emit(step.emits, piece)
+            self._emit(step.emits, piece, step.refinements)
             for channel in step.channels:
                 yield from self._send(channel, piece)
             for child in step.local:
@@ -223,9 +223,12 @@ class _RoundTask:
 
     # ---- results -----------------------------------------------------------------------------------------------
 
-    def _emit(self, queries: Iterable[str], block: Block) -> None:
+    def _emit(self, queries: Iterable[str], block: Block, refinements: Iterable[Refinement] = ()) -> None:
+        refined = {refinement.query: refinement for refinement in refinements}
         for query in queries:
             rows = self._without_history(query, block)
+            if query in refined and rows.rows:
+                rows = self._refined(refined[query], rows)
 
             def column(col: Col, rows: Block = rows) -> pa.Array:
                 return rows.columns[str(Attribute(col.relation, col.column))]
@@ -238,6 +241,19 @@ class _RoundTask:
                     except DataError as error:
                         raise with_context(error, f"query {query}, batch {self.spec.batch}") from error
                     self.results.add(self._destination(query), pa.RecordBatch.from_arrays(columns, schema=self.plan.result_schemas[query]))
+
+    def _refined(self, refinement: Refinement, block: Block) -> Block:
+        """The rows that answer the query, of those of a weaker join."""
+        keep = np.ones(block.rows, np.bool_)
+        for relation, window in refinement.windows:
+            keep &= block.ints(LATEST) <= deadlines(block.ints(part_event_time(relation)), window)
+        block = block if keep.all() else block.take(rows_where(keep))
+
+        def column(col: Col) -> pa.Array:
+            return block.columns[str(Attribute(col.relation, col.column))]
+
+        passed = holds(refinement.conditions, column, block.rows, self.plan.timezone) if block.rows else None
+        return block if passed is None or passed.all() else block.take(rows_where(passed))
 
     def _destination(self, query: str) -> str:
         """Where the rows of a join go: they are results, or what results are computed of."""

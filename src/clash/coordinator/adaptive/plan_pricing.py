@@ -14,6 +14,7 @@ from clash.planner.fixed_plan import FixedPlan, arcs_of_plans, layout_indices
 from clash.planner.search_space import Options, build_space
 from clash.planner.skew import hot_layouts
 from clash.planner.solution import Solution, finish
+from clash.planner.strategies import hulls_of
 
 DEFAULT_WEIGHTS = Weights()
 
@@ -47,7 +48,7 @@ def _walk(
     plan: LogicalPlan,
     options: Options,
 ) -> Solution | None:
-    graph = build_space(queries, statistics, plan.streams, options).graph
+    graph = build_space(queries, statistics, plan.streams, options, hulls=hulls_of(queries, options, orders)).graph
     chosen = layout_indices(graph, layouts)
     arcs = arcs_of_plans(graph, [FixedPlan(orders, {query.name: query.join for query in queries}, chosen)])
     goals = [goal for target in graph.lattice.targets for goal in graph.goals(target)]

@@ -63,7 +63,7 @@ class Expiry:
             if store.join is None:
                 roles = [[relation] for relation in sorted(query.streams) if relation.stream == store.stream]
             else:
-                roles = [sorted(store.join.relations)] if query.contains(store.join) else []
+                roles = [sorted(store.join.relations)] if query.refines(store.join) else []
             for parts in roles:
                 for j in query.streams - set(parts):
                     yield _Need({at: reach[k, j] for at, k in enumerate(parts)}, j.stream)

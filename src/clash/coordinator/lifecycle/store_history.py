@@ -34,6 +34,9 @@ class StoreHistory:
     with keep="all", whose columns could not change."""
     layouts: Mapping[str, LayoutVersion] = field(default_factory=dict)
     """By store, its layouts today and the generation since which it has them."""
+    for_refining: bool = False
+    """Whether rows of intermediate stores have the columns of all queries that refine the store's join. Earlier versions kept those of
+    queries that contain it as it is."""
 
     def next(
         self,
@@ -45,9 +48,10 @@ class StoreHistory:
         previous: Topology | None = None,
     ) -> StoreHistory:
         """The history under the generation that begins with `arrival`. `bootstraps`: by new store, the store that it begins with a copy of.
-        Unless `same_rows`, rows of intermediate results have other columns than before, so all intermediate stores are new. `previous`: the
+        Unless `same_rows`, rows of intermediate results have other columns than before, so all intermediate stores are new; those of
+        an earlier version are, too. `previous`: the
         topology that this history is of."""
-        before = self.introduced if same_rows else {}
+        before = self.introduced if same_rows and self.for_refining else {}
         now = Introduction(generation, arrival)
         introduced = {store.id: before.get(store.id, now) for store in topology.stores if store.join is not None}
         layouts = {}
@@ -56,7 +60,7 @@ class StoreHistory:
             last = self.layouts.get(store.id)
             is_new = last is None or store.id in bootstraps or introduced.get(store.id) == now
             layouts[store.id] = today if last is None or is_new or last[1:] != today[1:] else last
-        return StoreHistory(introduced, self._columns(topology, arrival, bootstraps, previous), layouts)
+        return StoreHistory(introduced, self._columns(topology, arrival, bootstraps, previous), layouts, for_refining=True)
 
     def _columns(
         self, topology: Topology, arrival: int, bootstraps: Mapping[str, str], previous: Topology | None
