@@ -83,7 +83,7 @@ def _longer(plan_seed: int) -> Case:
 
 def test_an_intermediate_store_lacks_what_only_other_windows_need() -> None:
     noticed = 0
-    for seed in range(1, 40, 4):
+    for seed in (1, 17, 46, 75):
         case = _longer(seed)
         with ran(case) as run:
             assert run.found["q@3"].total() == 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from pathlib import Path
 
@@ -16,7 +17,9 @@ FILES, ROWS = 3, 10
 def test_killed_around_a_refresh(tmp_path: Path) -> None:
     (tmp_path / "in" / "R").mkdir(parents=True)
     for file in range(FILES):
-        pq.write_table(pa.table({"a": [at % 4 for at in range(ROWS)], "x": [file] * ROWS}), tmp_path / "in" / "R" / f"{file}.parquet")
+        path = tmp_path / "in" / "R" / f"{file}.parquet"
+        pq.write_table(pa.table({"a": [at % 4 for at in range(ROWS)], "x": [file] * ROWS}), path)
+        os.utime(path, (file, file))  # Spark reads files in the order of their times
     job = Path(__file__).with_name("table_job.py")
     for name, fail in (("first", "before-manifest@2"), ("second", "after-table-files@1")):
         with running(tmp_path, job=job) as process:

@@ -85,7 +85,6 @@ def test_a_run_whose_tasks_read_the_files_until_then(job: Job) -> None:
     [
         ("nosuch(R.k)", "UNRESOLVED_ROUTINE"),
         ("shuffle(R.arr)", "not deterministic"),
-        ("reflect('java.lang.System', 'getenv', R.arr[0])", "not deterministic"),
         ("unhex(R.arr)", "DATATYPE_MISMATCH"),
     ],
 )

@@ -26,9 +26,9 @@ JOIN = "SELECT R.v, S.v AS w FROM R JOIN S ON R.a = S.a"
 FILTERED = JOIN + " WHERE R.v > 1"
 
 
-def plan_of(streams: Iterable[Stream] | None = None, workers: int = 2, **texts: str) -> Checkpoint:
+def plan_of(streams: Iterable[Stream] | None = None, workers: int = 2, strategy: Any = "global", **texts: str) -> Checkpoint:
     streams = streams or [stream("R"), stream("S"), stream("T")]
-    return checkpoint(clash.optimize(texts or {"q": JOIN}, streams=streams, workers=workers, time_limit=0.0))
+    return checkpoint(clash.optimize(texts or {"q": JOIN}, streams=streams, workers=workers, strategy=strategy, time_limit=0.0))
 
 
 def batch(found: Checkpoint, name: str, rows: list[dict[str, Any]]) -> tuple[str, pa.RecordBatch]:
@@ -200,7 +200,7 @@ def test_rows_that_no_query_wants_are_not_sent() -> None:
 
 def test_edges_that_share_a_block_take_their_own_rows_of_it() -> None:
     """A row is stored if any query wants it, and starts the probe trees of just those queries."""
-    found = plan_of(q1=FILTERED, q2=JOIN + " WHERE R.v < 2")
+    found = plan_of(strategy="shared", q1=FILTERED, q2=JOIN + " WHERE R.v < 2")  # `global` has one edge for both, and checks at the end
     into, probes = edges(found)
     rows = [{"a": 1, "v": v} for v in (0, 1, 2, 3)]
     by_edge = taken(found, rows)
