@@ -107,7 +107,8 @@ def check(spark: Any, root: Path, seed: int) -> None:
     found = {name: answer(run.results(name)) for name in queries}
     expected = {name: answer(session.sql(text)) for name, text in queries.items()}
     wrong = {name: queries[name] for name in queries if found[name] != expected[name]}
-    assert not wrong, "\n".join(f"{text}\n{found[name]}\n{expected[name]}" for name, text in wrong.items())
+    answers = "\n".join(f"{text}\n{found[name]}\n{expected[name]}" for name, text in wrong.items())
+    assert not wrong, f"{answers}\n{run.explain()}"
     assert sum(map(bool, expected.values())) > len(queries) / 2
 
 
