@@ -15,6 +15,7 @@ import pyarrow as pa
 from clash.columnar.block import Block, Bools, Rows, rows_where
 from clash.columnar.index import Index
 from clash.columnar.slots import slots
+from clash.model.layout import ONE
 from clash.model.relation import Attribute
 from clash.plan.physical import ProbeStep, StoreCopy
 from clash.protocol.tables import REMOVED, TableFile
@@ -54,7 +55,10 @@ class TableRows:
 def open_table(
     storage: Storage, plan: LoadedPlan, copy: StoreCopy, files: tuple[TableFile, ...], workers: int, worker: int
 ) -> list[TableRows]:
-    """The rows that the layout gives to the worker, out of so many; all rows, where the layout is not a partitioning."""
+    """The rows that the layout gives to the worker, out of so many: its part, none or all of them. A table on one worker has no rows
+    elsewhere: tuples that are on every worker probe it on each, and would find its rows as often."""
+    if copy.layout == ONE and worker != 0:
+        return []
     opened = []
     for table_file in files:
         file = open_file(storage, table_file.path)
