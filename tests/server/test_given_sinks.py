@@ -64,7 +64,7 @@ def test_what_is_taken(sink: dict[str, Any], folder: Path) -> None:
         ({"kafka": {"topic": "t", "options": {"ssl.ca.location": "/etc/shadow"}}}, "few options"),
         ({"kafka": {"topic": "t", "options": {"sasl.oauthbearer.token.endpoint.url": "http://169.254.169.254"}}}, "few options"),
         ({"postgres": {"table": "t", "dsn": "host=evil.example"}}, "another server"),
-        ({"postgres": {"table": "t", "options": {"passfile": "/root/.pgpass"}}}, "few options"),
+        ({"postgres": {"table": "t", "options": {"passfile": "/home/other/.pgpass"}}}, "few options"),
         ({"postgres": {"table": "t", "options": {"sslkey": "/etc/x"}}}, "few options"),
         ({"postgres": {"table": "t", "options": {"host": "evil.example"}}}, "few options"),
     ],

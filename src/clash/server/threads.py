@@ -42,7 +42,7 @@ class Slot:
         self._waiting = 0
 
     async def call(self, function: Callable[[], Any], is_gone: Callable[[], Awaitable[bool]]) -> Any:
-        """`is_gone`: whether nobody waits for the answer any more; then the call is not made."""
+        """`is_gone`: whether the client no longer waits for the answer; then the call is not made."""
         await self._take()
         try:
             if await is_gone():
